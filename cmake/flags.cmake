@@ -1,0 +1,12 @@
+# Compiler flags shared by every target: warnings are errors, symbols hidden unless exported.
+add_library(rushlight_flags INTERFACE)
+target_compile_options(rushlight_flags INTERFACE
+  -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers
+  -fvisibility=hidden -fno-math-errno -fno-trapping-math -ffp-contract=off)
+target_include_directories(rushlight_flags INTERFACE
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
+if(RUSHLIGHT_SANITIZE)
+  target_compile_options(rushlight_flags INTERFACE
+    -fsanitize=${RUSHLIGHT_SANITIZE} -fno-omit-frame-pointer -g -fno-sanitize-recover=all)
+  target_link_options(rushlight_flags INTERFACE -fsanitize=${RUSHLIGHT_SANITIZE})
+endif()
