@@ -1,0 +1,84 @@
+// A kernel: an iteration space, the buffers it touches, and what it stores.
+//
+// Axes are ordered outermost first. A `parallel` axis may be split among threads and vectorised;
+// `reduce` and `scan` axes are those that Reduce and Scan nodes name. Extents are run-time
+// arguments. Every store is executed for each point of the axes that its value and indices depend
+// on; a store under a reduce axis (softmax's) sees the finished reduction.
+//
+// Buffers have run-time strides, in elements; the layout class of each dimension says what is known
+// at compile time, and is part of the key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "loop/node.h"
+
+namespace rushlight::loop {
+
+enum class AxisKind : uint8_t { Parallel, Reduce, Scan };
+
+// Zero: stride 0 (broadcast). Unit: stride 1. Any: a run-time stride.
+enum class Layout : uint8_t { Zero, Unit, Any };
+
+struct Buffer {
+  DType dtype;
+  std::vector<Layout> dims;  // one a dimension of the index list, outermost first
+};
+
+// Set overwrites; the others read, combine and write, in the order of the axes (so that results
+// do not depend on threads: a kernel that scatters marks axes on which targets may collide Scan).
+enum class StoreMode : uint8_t { Set, Add, Mul, Max, Min };
+
+struct Store {
+  int buffer;
+  std::vector<Expr> indices;
+  Expr value;  // converted to the buffer's dtype: float->half rounds once
+  StoreMode mode = StoreMode::Set;
+  Expr mask = {};  // where given: stores only where it holds
+};
+
+struct Kernel {
+  std::string name;  // for people; not part of the key
+  std::vector<AxisKind> axes;
+  std::vector<Buffer> buffers;
+  std::vector<DType> scalars;
+  std::vector<Store> stores;
+};
+
+// What generated code is called with. Kernels run the outermost axis over [begin, end): the
+// runtime splits that axis among threads. Other axes run whole.
+struct KernelArgs {
+  void* const* buffers;          // one a buffer
+  const int64_t* const* strides; // strides[b][d], in elements; read where Layout is Any
+  const int64_t* extents;        // one an axis
+  const uint64_t* scalars;       // one a scalar: integers sign-extended, f32 in low bits, f64 bits
+};
+using KernelFunction = void (*)(const KernelArgs* args, int64_t begin, int64_t end);
+
+// Everything but the name, as a hash that is stable between runs, builds and machines.
+uint64_t key(const Kernel& kernel);
+
+// Empty where the kernel is well formed; else what is wrong, with the offending node's text.
+std::string verify(const Kernel& kernel);
+
+// Text form: print(parse(text)) == text for printed text, and parse(print(k)) equals k.
+std::string print(const Kernel& kernel);
+std::string print(Expr expr);
+Kernel parse(std::string_view text);  // Error(Value) with line and column
+
+// Algebraic simplification that changes no bits of any result; idempotent.
+Expr simplify(Expr expr);
+Kernel simplify(const Kernel& kernel);
+
+// Runs the kernel by definition, one point at a time, with the fixed reduction tree of
+// reduction_tree.h, so compiled code must agree bit for bit (math functions: within their bound).
+void interpret(const Kernel& kernel, const KernelArgs& args, int64_t begin, int64_t end);
+
+// d(body)/d(input), for each of the Loads or Scalars in `inputs`; bodies without Reduce, Scan.
+// Uses stable forms (tanh, sigmoid, log1p ... differentiate to forms without cancellation).
+std::vector<Expr> differentiate(Expr body, const std::vector<Expr>& inputs, Expr grad);
+
+}  // namespace rushlight::loop

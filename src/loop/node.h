@@ -1,0 +1,260 @@
+// Loop IR expressions: immutable, interned nodes. Equal means identical, so `==` is pointer
+// equality and hashing is free.
+//
+// Semantics (the interpreter in interpret.cpp is the definition):
+// - Integer arithmetic wraps around; Div on integers truncates, FloorDiv floors, Rem has the sign
+//   of the dividend, Mod that of the divisor; division by zero yields 0 for integers (operators
+//   that must raise check before). Shifts by >= width give 0 (arithmetic right: the sign).
+// - Floats follow IEEE 754 to nearest even, no contraction, no reassociation, NaN kept. Max/Min
+//   propagate NaN; FMax/FMin ignore it. Fma is one rounding.
+// - f16, bf16 and f8 values occur only at Load, Store and Cast: Load converts to f32 at once (node
+//   dtype is compute_dtype of the buffer), Store rounds once. Bool is 0 or 1, one byte in memory.
+// - Complex numbers are pairs of nodes; the IR has none.
+// - Select evaluates both arms (there are no side effects); Loads under a Select may be guarded:
+//   `LoadIf(mask, ...)` touches memory only where the mask holds and is `other` elsewhere.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rushlight/dtype.h>
+
+namespace rushlight::loop {
+
+enum class Arity : uint8_t { Leaf = 0, Unary = 1, Binary = 2, Ternary = 3, Variadic = 4 };
+
+// How a node's dtype follows from its operands: Same = all operands and the result agree;
+// Bool = operands agree, result is Bool; Own = stored in the node (Const, Cast, Load, ...).
+enum class Typing : uint8_t { Same, Bool, Own };
+
+// X(op, text, arity, typing, allowed operand kinds: f float, i integer, b bool)
+#define RUSHLIGHT_LOOP_OPS(X)               \
+  X(Const, "const", Leaf, Own, "")          \
+  X(Scalar, "scalar", Leaf, Own, "")        \
+  X(Index, "index", Leaf, Own, "")          \
+  X(Extent, "extent", Leaf, Own, "")        \
+  X(Load, "load", Variadic, Own, "")        \
+  X(Cast, "cast", Unary, Own, "fib")        \
+  X(Bitcast, "bitcast", Unary, Own, "fi")   \
+  X(Neg, "neg", Unary, Same, "fi")          \
+  X(Abs, "abs", Unary, Same, "fi")          \
+  X(Sqrt, "sqrt", Unary, Same, "f")         \
+  X(Floor, "floor", Unary, Same, "f")       \
+  X(Ceil, "ceil", Unary, Same, "f")         \
+  X(Trunc, "trunc", Unary, Same, "f")       \
+  X(Round, "round", Unary, Same, "f")       \
+  X(Exp, "exp", Unary, Same, "f")           \
+  X(Exp2, "exp2", Unary, Same, "f")         \
+  X(Expm1, "expm1", Unary, Same, "f")       \
+  X(Log, "log", Unary, Same, "f")           \
+  X(Log2, "log2", Unary, Same, "f")         \
+  X(Log10, "log10", Unary, Same, "f")       \
+  X(Log1p, "log1p", Unary, Same, "f")       \
+  X(Sin, "sin", Unary, Same, "f")           \
+  X(Cos, "cos", Unary, Same, "f")           \
+  X(Tan, "tan", Unary, Same, "f")           \
+  X(Asin, "asin", Unary, Same, "f")         \
+  X(Acos, "acos", Unary, Same, "f")         \
+  X(Atan, "atan", Unary, Same, "f")         \
+  X(Sinh, "sinh", Unary, Same, "f")         \
+  X(Cosh, "cosh", Unary, Same, "f")         \
+  X(Tanh, "tanh", Unary, Same, "f")         \
+  X(Asinh, "asinh", Unary, Same, "f")       \
+  X(Acosh, "acosh", Unary, Same, "f")       \
+  X(Atanh, "atanh", Unary, Same, "f")       \
+  X(Erf, "erf", Unary, Same, "f")           \
+  X(Erfc, "erfc", Unary, Same, "f")         \
+  X(Erfinv, "erfinv", Unary, Same, "f")     \
+  X(Lgamma, "lgamma", Unary, Same, "f")     \
+  X(Digamma, "digamma", Unary, Same, "f")   \
+  X(Not, "not", Unary, Same, "ib")          \
+  X(IsNan, "isnan", Unary, Bool, "f")       \
+  X(Add, "add", Binary, Same, "fi")         \
+  X(Sub, "sub", Binary, Same, "fi")         \
+  X(Mul, "mul", Binary, Same, "fi")         \
+  X(Div, "div", Binary, Same, "fi")         \
+  X(FloorDiv, "floordiv", Binary, Same, "fi") \
+  X(Rem, "rem", Binary, Same, "fi")         \
+  X(Mod, "mod", Binary, Same, "fi")         \
+  X(Pow, "pow", Binary, Same, "fi")         \
+  X(Atan2, "atan2", Binary, Same, "f")      \
+  X(Hypot, "hypot", Binary, Same, "f")      \
+  X(CopySign, "copysign", Binary, Same, "f") \
+  X(NextAfter, "nextafter", Binary, Same, "f") \
+  X(Max, "max", Binary, Same, "fib")        \
+  X(Min, "min", Binary, Same, "fib")        \
+  X(FMax, "fmax", Binary, Same, "f")        \
+  X(FMin, "fmin", Binary, Same, "f")        \
+  X(And, "and", Binary, Same, "ib")         \
+  X(Or, "or", Binary, Same, "ib")           \
+  X(Xor, "xor", Binary, Same, "ib")         \
+  X(Shl, "shl", Binary, Same, "i")          \
+  X(Shr, "shr", Binary, Same, "i")          \
+  X(Eq, "eq", Binary, Bool, "fib")          \
+  X(Ne, "ne", Binary, Bool, "fib")          \
+  X(Lt, "lt", Binary, Bool, "fib")          \
+  X(Le, "le", Binary, Bool, "fib")          \
+  X(Gt, "gt", Binary, Bool, "fib")          \
+  X(Ge, "ge", Binary, Bool, "fib")          \
+  X(Fma, "fma", Ternary, Same, "f")         \
+  X(Select, "select", Ternary, Own, "fib")  \
+  X(LoadIf, "loadif", Variadic, Own, "")    \
+  X(Reduce, "reduce", Unary, Own, "fib")    \
+  X(Scan, "scan", Unary, Own, "fib")
+
+enum class Op : uint8_t {
+#define RUSHLIGHT_ENUM(op, text, arity, typing, kinds) op,
+  RUSHLIGHT_LOOP_OPS(RUSHLIGHT_ENUM)
+#undef RUSHLIGHT_ENUM
+};
+
+struct OpInfo {
+  std::string_view text;
+  Arity arity;
+  Typing typing;
+  std::string_view kinds;
+};
+const OpInfo& info(Op op);
+inline constexpr int kOpCount = 0
+#define RUSHLIGHT_COUNT(op, text, arity, typing, kinds) +1
+    RUSHLIGHT_LOOP_OPS(RUSHLIGHT_COUNT);
+#undef RUSHLIGHT_COUNT
+
+// Associative combines of Reduce and Scan, with their identities.
+// X(kind, text): Sum 0, Prod 1, Max lowest (-inf / false), Min highest, Or false, And true.
+#define RUSHLIGHT_LOOP_COMBINES(X) \
+  X(Sum, "sum") X(Prod, "prod") X(Max, "max") X(Min, "min") X(Or, "or") X(And, "and")
+enum class Combine : uint8_t {
+#define RUSHLIGHT_ENUM(kind, text) kind,
+  RUSHLIGHT_LOOP_COMBINES(RUSHLIGHT_ENUM)
+#undef RUSHLIGHT_ENUM
+};
+
+struct Node;
+
+// A handle to an interned node. Copy freely; nodes live as long as the process.
+struct Expr {
+  const Node* node = nullptr;
+  const Node* operator->() const { return node; }
+  explicit operator bool() const { return node != nullptr; }
+  friend bool same(Expr a, Expr b) { return a.node == b.node; }
+  DType dtype() const;
+};
+
+struct Node {
+  Op op;
+  DType dtype;       // of the value; never a half or float8 type, never complex
+  DType buffer;      // Load: dtype in memory. Else equal to dtype.
+  uint8_t slot;      // Scalar, Load: which scalar or buffer. Index, Extent, Reduce, Scan: the axis.
+  Combine combine;   // Reduce, Scan
+  uint64_t bits;     // Const: value; integers sign-extended, floats as f64 bits
+  uint64_t hash;     // structural: stable between runs and machines
+  std::vector<Expr> inputs;  // Load: index a buffer dimension. LoadIf: mask, other, then indices.
+  double constant() const { return std::bit_cast<double>(bits); }
+};
+
+inline DType Expr::dtype() const { return node->dtype; }
+
+// Checking factories: each throws Error(Internal) naming the op where operands do not fit.
+Expr constant(double value, DType dtype);          // float dtype, or exact for integers below 2^53
+Expr constant_int(int64_t value, DType dtype);     // integer or bool dtype
+Expr scalar(int slot, DType dtype);                // run-time scalar argument number `slot`
+Expr index(int axis);                              // i64, 0 <= value < extent
+Expr extent(int axis);                             // i64
+Expr load(int buffer, DType memory, std::vector<Expr> indices);
+Expr load_if(Expr mask, Expr other, int buffer, DType memory, std::vector<Expr> indices);
+Expr cast(Expr x, DType dtype);                    // float->int truncates (saturation unspecified)
+Expr bitcast(Expr x, DType dtype);                 // same size
+Expr unary(Op op, Expr x);
+Expr binary(Op op, Expr a, Expr b);
+Expr fma(Expr a, Expr b, Expr c);
+Expr select(Expr condition, Expr a, Expr b);
+Expr reduce(Combine combine, int axis, Expr body);
+Expr scan(Combine combine, int axis, Expr body);   // inclusive
+
+// The node with other inputs (and the same payload): what passes rebuild with. Returns `node`
+// itself where no input changed.
+Expr with_inputs(Expr node, std::vector<Expr> inputs);
+
+// Rewrites bottom-up, each distinct node once: `f` sees a node whose inputs are rewritten already.
+template <typename F>
+Expr rewrite(Expr root, F&& f);
+
+// Operators for writing bodies. Numbers take the dtype of the other operand.
+Expr operator+(Expr a, Expr b);
+Expr operator-(Expr a, Expr b);
+Expr operator*(Expr a, Expr b);
+Expr operator/(Expr a, Expr b);
+Expr operator-(Expr a);
+Expr operator+(Expr a, double b);
+Expr operator-(Expr a, double b);
+Expr operator*(Expr a, double b);
+Expr operator/(Expr a, double b);
+Expr operator+(double a, Expr b);
+Expr operator-(double a, Expr b);
+Expr operator*(double a, Expr b);
+Expr operator/(double a, Expr b);
+Expr operator<(Expr a, Expr b);
+Expr operator<=(Expr a, Expr b);
+Expr operator>(Expr a, Expr b);
+Expr operator>=(Expr a, Expr b);
+Expr operator<(Expr a, double b);
+Expr operator<=(Expr a, double b);
+Expr operator>(Expr a, double b);
+Expr operator>=(Expr a, double b);
+Expr operator==(Expr a, Expr b);  // element-wise; identity is same(a, b)
+Expr operator!=(Expr a, Expr b);
+Expr operator==(Expr a, double b);
+Expr operator!=(Expr a, double b);
+Expr operator&(Expr a, Expr b);
+Expr operator|(Expr a, Expr b);
+Expr operator^(Expr a, Expr b);
+Expr operator!(Expr a);  // Not
+
+// Lower-case functions for every unary op: exp(x), tanh(x), sqrt(x), isnan(x), ...
+Expr abs(Expr x);
+Expr sqrt(Expr x);
+Expr rsqrt(Expr x);  // 1 / sqrt(x)
+Expr floor(Expr x);
+Expr ceil(Expr x);
+Expr trunc(Expr x);
+Expr round(Expr x);
+Expr exp(Expr x);
+Expr exp2(Expr x);
+Expr expm1(Expr x);
+Expr log(Expr x);
+Expr log2(Expr x);
+Expr log10(Expr x);
+Expr log1p(Expr x);
+Expr sin(Expr x);
+Expr cos(Expr x);
+Expr tan(Expr x);
+Expr asin(Expr x);
+Expr acos(Expr x);
+Expr atan(Expr x);
+Expr sinh(Expr x);
+Expr cosh(Expr x);
+Expr tanh(Expr x);
+Expr asinh(Expr x);
+Expr acosh(Expr x);
+Expr atanh(Expr x);
+Expr erf(Expr x);
+Expr erfc(Expr x);
+Expr erfinv(Expr x);
+Expr lgamma(Expr x);
+Expr digamma(Expr x);
+Expr sigmoid(Expr x);  // 1 / (1 + exp(-x))
+Expr isnan(Expr x);
+Expr isinf(Expr x);
+Expr max(Expr a, Expr b);
+Expr min(Expr a, Expr b);
+Expr pow(Expr a, Expr b);
+Expr where(Expr condition, Expr a, Expr b);
+Expr where(Expr condition, Expr a, double b);
+Expr where(Expr condition, double a, Expr b);
+
+}  // namespace rushlight::loop
