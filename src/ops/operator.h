@@ -1,0 +1,158 @@
+// The operator table: one entry an operator. Everything else is derived from it.
+//
+//   RUSHLIGHT_OPERATORS(unary) {
+//     op("exp(Tensor self) -> Tensor", kFunction | kMethod | kInplace | kOut)
+//         .doc("e to the power of each element.")
+//         .elementwise(Rule::Float, [](Elementwise& e) { return loop::exp(e.in(0)); });
+//     op("t(Tensor(a) self) -> Tensor(a)", kFunction | kMethod)
+//         .doc("Swaps the two dimensions of a matrix.")
+//         .view(t_view)                          // an ordinary C++ function
+//         .gradient([](Gradient& g) { g.set(0, t(g.grad())); });
+//   }
+//
+// The build reads the schema strings to write the C++ functions and methods (tools/opgen.py); the
+// rest reads the table at run time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "loop/kernel.h"
+#include "ops/invocation.h"
+#include "ops/schema.h"
+#include "ops/unbox.h"
+
+namespace rushlight {
+
+// Which faces an operator has.
+enum Variant : unsigned {
+  kFunction = 1,  // rushlight.x; special_x, linalg_x, fft_x become special.x, linalg.x, fft.x
+  kMethod = 2,    // Tensor.x
+  kInplace = 4,   // Tensor.x_ (and rushlight.x_ where kFunction)
+  kOut = 8,       // out=
+  kNN = 16,       // rushlight._C._nn.x, behind nn.functional
+  kNumbers = 32,  // tensor arguments after the first may be numbers
+  kInternal = 64, // no Python face: for gradients and compositions
+  kUnary = kFunction | kMethod | kInplace | kOut,
+  kBinary = kUnary | kNumbers,
+};
+
+// What element-wise operators compute in and return.
+// Promote: the promoted dtype. Float: the same, integers become the default float.
+// Compare: promoted inside, bool out. Logical: each input becomes bool first, bool out.
+// Real: as Promote, complex inputs are an error.
+enum class Rule : uint8_t { Promote, Float, Compare, Logical };
+
+class Gradient;
+class Elementwise;
+class Operator;
+
+// How an operator is carried out. Subclasses: element-wise, reduction, function (view, kernel,
+// composition).
+class Body {
+ public:
+  virtual ~Body() = default;
+  // Fills inv.results; writes into those that are set already (out= and in-place forms).
+  virtual void run(const Operator& op, Invocation& inv) const = 0;
+  // Whether results that are set are written directly. Where not, the caller copies.
+  virtual bool writes_outputs() const { return false; }
+  // Whether tensor arguments may be numbers.
+  virtual bool takes_numbers() const { return false; }
+};
+
+enum class Kind : uint8_t {
+  Elementwise,
+  Reduction,
+  View,         // the result shares memory with the first argument
+  Kernel,       // its own C++ function; needs a gradient of its own
+  Composition,  // calls public operators: gradient, devices and doors follow from those
+};
+
+using GradientRule = std::function<void(Gradient&)>;
+
+class Operator {
+ public:
+  Schema schema;
+  unsigned variants = 0;
+  std::string family;
+  std::string doc;
+  Kind kind = Kind::Composition;
+  std::unique_ptr<Body> body;
+  GradientRule gradient;        // empty: see differentiable
+  uint64_t saved_arguments = 0; // bit i: gradient reads tensor argument i
+  uint64_t saved_results = 0;
+  bool differentiable = true;   // false: results never require grad
+  int inplace_argument = 0;     // which argument the in-place form writes
+  std::string samples;          // name of the sample-input maker of the generic tests
+
+  const std::string& name() const { return schema.name; }
+};
+
+// Builds one entry. Functions given to view/kernel/composition are ordinary C++ functions whose
+// parameters follow the schema (ops/unbox.h lists the types).
+class Entry {
+ public:
+  explicit Entry(Operator& op) : op_(op) {}
+  Entry& doc(std::string_view text);
+  Entry& elementwise(Rule rule, std::function<loop::Expr(Elementwise&)> body);
+  template <typename F>
+  Entry& view(F function) {
+    return function_body(Kind::View, box(function));
+  }
+  template <typename F>
+  Entry& kernel(F function) {
+    return function_body(Kind::Kernel, box(function));
+  }
+  template <typename F>
+  Entry& composition(F function) {
+    return function_body(Kind::Composition, box(function));
+  }
+  // A Kernel that writes the results that are set (out=) itself: void(Invocation&).
+  Entry& kernel_into(BoxedFunction function);
+  Entry& body(Kind kind, std::unique_ptr<Body> body);
+  // `saves`: names of tensor arguments and results that the rule reads, blank-separated;
+  // "result" or "result0", "result1" for results.
+  Entry& gradient(std::string_view saves, GradientRule rule);
+  Entry& not_differentiable();
+  Entry& samples(std::string_view name);
+  Operator& entry() { return op_; }
+
+ private:
+  Entry& function_body(Kind kind, BoxedFunction function);
+  Operator& op_;
+};
+
+class Table {
+ public:
+  static Table& instance();  // built at first use
+  const std::vector<std::unique_ptr<Operator>>& operators() const { return operators_; }
+  // "add.Tensor", or "add" where it has one overload; null where there is none.
+  const Operator* find(std::string_view full_name) const;
+  // All overloads of a name, in the order of the table (the order in which Python tries them).
+  std::vector<const Operator*> overloads(std::string_view name) const;
+  Operator& add(std::string_view schema, unsigned variants, std::string_view family);
+
+ private:
+  Table();
+  struct Index;
+  std::vector<std::unique_ptr<Operator>> operators_;
+  std::shared_ptr<Index> index_;
+};
+
+// Like Table::find; an internal error where there is none.
+const Operator& find_operator(std::string_view full_name);
+
+using FamilyFunction = void (*)(std::function<Entry(std::string_view, unsigned)> op);
+struct FamilyRegistrar {
+  FamilyRegistrar(const char* name, FamilyFunction function);
+};
+
+#define RUSHLIGHT_OPERATORS(family)                                                         \
+  static void register_##family(std::function<::rushlight::Entry(std::string_view, unsigned)> op); \
+  static const ::rushlight::FamilyRegistrar family##_registrar(#family, register_##family); \
+  static void register_##family(std::function<::rushlight::Entry(std::string_view, unsigned)> op)
+
+}  // namespace rushlight

@@ -1,0 +1,392 @@
+"""Writes the C++ face of the operator table from the schema strings in src/ops/*.cpp.
+
+    opgen.py --sources src/ops --output build/generated
+
+For each family `f` (one source file with RUSHLIGHT_OPERATORS(f)): rushlight/generated/f.h and f.cpp,
+the free functions; for all of them: rushlight/generated/functions.h and tensor_methods.inc, the
+methods of Tensor. A file is written only where its text changed, so that an edit rebuilds little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FAMILY = re.compile(r"^RUSHLIGHT_OPERATORS\((\w+)\)", re.M)
+ENTRY = re.compile(r"\bop\(\s*((?:\"(?:[^\"\\]|\\.)*\"\s*)+),\s*([\w\s|]+?)\)")
+LITERAL = re.compile(r"\"((?:[^\"\\]|\\.)*)\"")
+SCHEMA = re.compile(r"^([\w.]+)\((.*)\)\s*->\s*(.+)$", re.S)
+ARGUMENT = re.compile(
+    r"^(\w+)(?:\((\w+!?)\))?(\?)?(?:\[(\d*)\](\?)?)?\s+(\w+)(?:\s*=\s*(.+))?$", re.S
+)
+RESULT = re.compile(r"^(\w+)(?:\((\w+!?)\))?(\[\])?(?:\s+\w+)?$")
+
+VALUE_TYPES = {
+    "Tensor": "Tensor", "Scalar": "Scalar", "int": "int64_t", "SymInt": "int64_t",
+    "float": "double", "bool": "bool", "str": "std::string_view", "ScalarType": "DType",
+    "Device": "Device", "Layout": "LayoutKind", "MemoryFormat": "MemoryFormat",
+    "Generator": "Generator",
+}  # fmt: skip
+LIST_TYPES = {
+    "Tensor": "const TensorList&", "Scalar": "const std::vector<Scalar>&",
+    "int": "IntArrayRef", "SymInt": "IntArrayRef", "float": "const std::vector<double>&",
+    "bool": "const std::vector<bool>&",
+}  # fmt: skip
+OPTIONS = ["dtype", "layout", "device", "pin_memory"]
+MEMORY_FORMATS = {
+    "contiguous_format": "MemoryFormat::Contiguous", "preserve_format": "MemoryFormat::Preserve",
+}  # fmt: skip
+KEYWORDS = {"and", "or", "xor", "not", "bool", "float", "double", "int", "short", "char", "long"}
+KEYWORDS |= {"union", "default", "register", "auto", "new", "delete", "operator", "template"}
+# Names that the Tensor class itself defines.
+OWN_METHODS = {
+    "item", "data", "size", "stride", "detach", "backward", "requires_grad_", "retain_grad",
+    "is_floating_point", "is_complex", "numel", "dim", "storage_offset", "is_contiguous",
+    "element_size", "grad", "to_string", "is_leaf", "set_data",
+}  # fmt: skip
+
+
+@dataclass
+class Argument:
+    type: str
+    name: str
+    list_size: str | None  # None: no list; "": any length
+    optional: bool
+    default: str | None
+
+    def is_tensor(self) -> bool:
+        return self.type == "Tensor" and self.list_size is None
+
+    def parameter(self) -> str:
+        if self.list_size is not None:
+            kind = LIST_TYPES[self.type]
+            if self.optional and self.type != "Tensor":
+                return f"std::optional<{kind.removeprefix('const ').removesuffix('&')}>"
+            return kind
+        kind = VALUE_TYPES[self.type]
+        if kind == "Tensor":
+            return "const Tensor&"
+        if self.optional:
+            return f"const std::optional<{kind}>&" if kind == "Scalar" else f"std::optional<{kind}>"
+        return "const Scalar&" if kind == "Scalar" else kind
+
+    def default_cpp(self) -> str | None:
+        if self.default is None:
+            return None
+        text = self.default
+        if text == "None":
+            return "{}"
+        if text in ("True", "False"):
+            return text.lower()
+        if text.startswith("["):
+            return "{" + text[1:-1] + "}"
+        if self.type == "MemoryFormat":
+            return MEMORY_FORMATS[text]
+        if text[0] in "'\"":
+            return '"' + text[1:-1] + '"'
+        if self.list_size is not None and self.type in ("int", "SymInt"):
+            return "{" + ", ".join([text] * int(self.list_size or 1)) + "}"
+        if self.type == "Scalar" and re.fullmatch(r"-?\d+", text):
+            return f"Scalar(int64_t{{{text}}})"
+        return text
+
+    def boxed(self) -> str:
+        name = cpp_name(self.name)
+        if self.is_tensor():
+            return f"Value::borrow({name})"
+        if self.list_size is not None:
+            if self.optional and self.type in ("int", "SymInt"):
+                return f"{name} ? Value::borrow(*{name}) : Value()"
+            if self.type in ("Tensor", "int", "SymInt"):
+                return f"Value::borrow({name})"
+            return f"Value({name})"
+        if self.type == "str" and not self.optional:
+            return f"Value::borrow({name})"
+        if self.type == "str":
+            return f"{name} ? Value::borrow(*{name}) : Value()"
+        return f"Value({name})"
+
+
+@dataclass
+class Operator:
+    full_name: str
+    arguments: list[Argument]
+    results: list[str]  # "Tensor", "Tensor[]", "Scalar", ...
+    variants: set[str]
+    family: str = ""
+    options_at: int | None = field(default=None)
+
+    def name(self) -> str:
+        return self.full_name.split(".")[0]
+
+    def return_type(self) -> str:
+        kinds = {"Tensor": "Tensor", "Tensor[]": "TensorList", "Scalar": "Scalar"}
+        kinds |= {"int": "int64_t", "SymInt": "int64_t", "float": "double", "bool": "bool"}
+        if not self.results:
+            return "void"
+        if len(self.results) == 1:
+            return kinds[self.results[0]]
+        return f"std::tuple<{', '.join(kinds[result] for result in self.results)}>"
+
+    def parameters(self) -> list[tuple[str, str, str | None]]:
+        """(type, name, default) for each C++ parameter: the four factory options become one."""
+        found: list[tuple[str, str, str | None]] = []
+        for position, argument in enumerate(self.arguments):
+            if self.options_at is not None and 0 <= position - self.options_at < 4:
+                if position == self.options_at:
+                    found.append(("const TensorOptions&", "options", "{}"))
+                continue
+            found.append((argument.parameter(), cpp_name(argument.name), argument.default_cpp()))
+        return found
+
+    def boxed(self) -> list[str]:
+        found = []
+        for position, argument in enumerate(self.arguments):
+            if self.options_at is not None and 0 <= position - self.options_at < 4:
+                found.append(
+                    ["Value(options.dtype_)", "Value(options.layout_)", "Value(options.device_)",
+                     "Value()"][position - self.options_at]
+                )  # fmt: skip
+            else:
+                found.append(argument.boxed())
+        return found
+
+
+def cpp_name(name: str) -> str:
+    return name + "_" if name in KEYWORDS else name
+
+
+def split_top(text: str) -> list[str]:
+    """Splits at commas outside brackets and quotes."""
+    parts, depth, quote, current = [], 0, "", ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "([":
+            depth += 1
+        elif letter in ")]":
+            depth -= 1
+        if letter == "," and depth == 0 and not quote:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += letter
+    return parts + [current.strip()] if current.strip() else parts
+
+
+def parse_schema(text: str, variants: str, where: str) -> Operator:
+    matched = SCHEMA.match(text)
+    if matched is None:
+        raise SystemExit(f"opgen: {where}: not a schema: {text}")
+    arguments = []
+    for part in split_top(matched[2]):
+        if part == "*":
+            continue
+        found = ARGUMENT.match(part)
+        if found is None:
+            raise SystemExit(f"opgen: {where}: cannot read the argument {part!r} of {text}")
+        kind, _, optional, size, optional_list, name, default = found.groups()
+        optional_flag = bool(optional_list) if size is not None else bool(optional)
+        arguments.append(Argument(kind, name, size, optional_flag, default))
+    body = matched[3].strip()
+    parts = split_top(body[1:-1]) if body.startswith("(") else [body]
+    results = []
+    for part in parts:
+        found = RESULT.match(part)
+        if found is None:
+            raise SystemExit(f"opgen: {where}: cannot read the result {part!r} of {text}")
+        results.append(found[1] + (found[3] or ""))
+    operator = Operator(matched[1], arguments, results, set(re.findall(r"k\w+", variants)))
+    if "kUnary" in operator.variants:
+        operator.variants |= {"kFunction", "kMethod", "kInplace", "kOut"}
+    if "kBinary" in operator.variants:
+        operator.variants |= {"kFunction", "kMethod", "kInplace", "kOut", "kNumbers"}
+    names = [argument.name for argument in arguments]
+    for start in range(len(names) - 3):
+        if names[start : start + 4] == OPTIONS:
+            operator.options_at = start
+    return operator
+
+
+def read_families(folder: Path) -> dict[str, list[Operator]]:
+    families: dict[str, list[Operator]] = {}
+    for path in sorted(folder.glob("*.cpp")):
+        text = path.read_text()
+        family = FAMILY.search(text)
+        if family is None:
+            continue
+        entries = families.setdefault(family[1], [])
+        for found in ENTRY.finditer(text, family.start()):
+            schema = "".join(LITERAL.findall(found[1])).replace('\\"', '"')
+            operator = parse_schema(schema, found[2], path.name)
+            operator.family = family[1]
+            entries.append(operator)
+    return families
+
+
+def declare(parameters: list[tuple[str, str, str | None]], defaults: bool) -> str:
+    texts = []
+    for kind, name, default in parameters:
+        texts.append(f"{kind} {name}" + (f" = {default}" if defaults and default else ""))
+    return ", ".join(texts)
+
+
+def forms(operator: Operator) -> list[tuple[str, str, list[tuple[str, str, str | None]], str]]:
+    """(return type, name, parameters, body) for each C++ function of the operator."""
+    handle = f'static const Operator& op = find_operator("{operator.full_name}");'
+    values = ", ".join(operator.boxed())
+    parameters = operator.parameters()
+    name = cpp_name(operator.name())
+    kind = operator.return_type()
+    if kind == "Tensor":
+        body = f"{handle}\n  return call(op, {{{values}}});"
+    elif kind == "void":
+        body = f"{handle}\n  call_many(op, {{{values}}}, nullptr, 0);"
+    else:
+        count = len(operator.results)
+        take = {"TensorList": ".tensors()", "Scalar": ".to_scalar()", "int64_t": ".to_int()"}
+        take |= {"double": ".to_double()", "bool": ".to_bool()"}
+        if count == 1:
+            taken = f"results[0]{take[kind]}"
+        else:
+            parts = []
+            for position, result in enumerate(operator.results):
+                end = ".take_tensor()" if result == "Tensor" else ".tensors()"
+                parts.append(f"results[{position}]{end}")
+            taken = f"{{{', '.join(parts)}}}"
+        body = (
+            f"{handle}\n  Value results[{count}];\n"
+            f"  call_many(op, {{{values}}}, results, {count});\n  return {taken};"
+        )
+    found = [(kind, name, parameters, body)]
+    if "kInplace" in operator.variants:
+        target = parameters[0][1]
+        body = f"{handle}\n  call_inplace(op, {{{values}}});\n  return {target};"
+        found.append(("const Tensor&", operator.name() + "_", parameters, body))
+    if "kOut" in operator.variants:
+        count = len(operator.results)
+        outs = ["out"] if count == 1 else [f"out{i}" for i in range(count)]
+        body = f"{handle}\n  call_out(op, {{{values}}}, {{{', '.join(outs)}}});"
+        out_parameters = [("const Tensor&", out, None) for out in outs] + parameters
+        found.append(("void", operator.name() + "_out", out_parameters, body))
+    if "kNumbers" in operator.variants:
+        found += number_forms(operator, found)
+    return found
+
+
+def number_forms(operator: Operator, found: list) -> list:
+    """The same functions with a number for the second tensor argument."""
+    tensors = [i for i, argument in enumerate(operator.arguments) if argument.is_tensor()]
+    if len(tensors) < 2:
+        return []
+    target = cpp_name(operator.arguments[tensors[1]].name)
+    extra = []
+    for kind, name, parameters, body in found:
+        changed = [
+            ("const Scalar&", n, d) if n == target and k == "const Tensor&" else (k, n, d)
+            for k, n, d in parameters
+        ]
+        extra.append((kind, name, changed, body.replace(f"Value::borrow({target})", f"Value({target})")))
+    return extra
+
+
+HEADER = "// Written by tools/opgen.py from the operator table. Do not edit.\n"
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def family_files(family: str, operators: list[Operator]) -> tuple[str, str]:
+    header = [HEADER + "#pragma once\n", "#include <rushlight/generated/prelude.h>\n", "namespace rushlight {\n"]
+    source = [HEADER, f"#include <rushlight/generated/{family}.h>\n", '#include "ops/operator.h"\n']
+    source.append("namespace rushlight {\n")
+    seen: set[str] = set()
+    for operator in operators:
+        for kind, name, parameters, body in forms(operator):
+            signature = f"{kind} {name}({declare(parameters, False)})"
+            if signature in seen:
+                continue
+            seen.add(signature)
+            header.append(f"RUSHLIGHT_API {kind} {name}({declare(parameters, True)});")
+            source.append(f"{signature} {{\n  {body}\n}}\n")
+    header.append("\n}  // namespace rushlight\n")
+    source.append("}  // namespace rushlight\n")
+    return "\n".join(header), "\n".join(source)
+
+
+def method_lines(operators: list[Operator]) -> tuple[list[str], list[str]]:
+    """Declarations inside Tensor, and definitions."""
+    declarations, definitions = [], []
+    seen: set[str] = set()
+    for operator in operators:
+        tensors = [i for i, a in enumerate(operator.arguments) if a.is_tensor()]
+        if "kMethod" not in operator.variants or not tensors:
+            continue
+        for kind, name, parameters, _ in forms(operator):
+            if name in OWN_METHODS or name.endswith("_out"):
+                continue
+            at = next((i for i, (k, n, _) in enumerate(parameters) if n == "self"), None)
+            if at is None:
+                continue
+            rest = parameters[:at] + parameters[at + 1 :]
+            signature = f"{name}({declare(rest, False)}) const"
+            if signature in seen:
+                continue
+            seen.add(signature)
+            declarations.append(f"  {kind} {name}({declare(rest, True)}) const;")
+            arguments = ", ".join("*this" if n == "self" else n for _, n, _ in parameters)
+            definitions.append(
+                f"{kind} Tensor::{signature} {{\n  return rushlight::{name}({arguments});\n}}\n"
+            )
+    return declarations, definitions
+
+
+PRELUDE = """#pragma once
+
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <rushlight/tensor.h>
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sources", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--list", action="store_true", help="print the generated sources and leave")
+    options = parser.parse_args()
+    families = read_families(options.sources)
+    folder = options.output / "rushlight" / "generated"
+    if options.list:
+        print(";".join(str(folder / f"{name}.cpp") for name in [*families, "tensor_methods"]))
+        return
+    write(folder / "prelude.h", HEADER + PRELUDE)
+    includes = [HEADER + "#pragma once\n"]
+    declarations: list[str] = []
+    definitions = [HEADER, "#include <rushlight/generated/functions.h>\n", "namespace rushlight {\n"]
+    for family, operators in families.items():
+        header, source = family_files(family, operators)
+        write(folder / f"{family}.h", header)
+        write(folder / f"{family}.cpp", source)
+        includes.append(f"#include <rushlight/generated/{family}.h>")
+        lines, bodies = method_lines(operators)
+        declarations += lines
+        definitions += bodies
+    definitions.append("}  // namespace rushlight\n")
+    write(folder / "functions.h", "\n".join(includes) + "\n")
+    write(folder / "tensor_methods.inc", HEADER + "\n".join(declarations) + "\n")
+    write(folder / "tensor_methods.cpp", "\n".join(definitions))
+
+
+if __name__ == "__main__":
+    main()
