@@ -1,8 +1,10 @@
-# Compiler flags shared by every target: warnings are errors, symbols hidden unless exported.
+# Compiler flags shared by every target: warnings are errors. Symbols are exported: bindings, tests
+# and the code-generation plug-in use private headers of the same build; -fno-semantic-interposition
+# and -Bsymbolic-functions keep calls inside the library direct.
 add_library(rushlight_flags INTERFACE)
 target_compile_options(rushlight_flags INTERFACE
   -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers
-  -fvisibility=hidden -fno-math-errno -fno-trapping-math -ffp-contract=off)
+  -fno-semantic-interposition -fno-math-errno -fno-trapping-math -ffp-contract=off)
 target_include_directories(rushlight_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
 if(RUSHLIGHT_SANITIZE)
