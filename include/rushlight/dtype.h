@@ -104,8 +104,11 @@ constexpr DType real_dtype(DType dtype) {
                                       : dtype;
 }
 
-// The smallest dtype that both can be converted to, by PyTorch's lattice. Throws TypeError where
-// there is none (float8 with another type; unsigned 16..64 with another integer).
+// PyTorch's name of the scalar type, as its messages have it: "Float", "Long", "ComplexDouble".
+std::string_view scalar_type_name(DType dtype);
+
+// The smallest dtype that both can be converted to, by PyTorch's lattice. Throws Error(Runtime)
+// where there is none (float8 with another type; unsigned 16..64 with an integer or complex type).
 DType promote(DType a, DType b);
 
 // Whether PyTorch's `can_cast(from, to)` holds: never from complex to real, float to integer, or
@@ -123,7 +126,9 @@ float to_float(Half value);
 float to_float(BFloat16 value);
 float to_float(Float8E4M3FN value);
 float to_float(Float8E5M2 value);
-// Round to nearest, ties to even.
+// Round to nearest, ties to even. NaN keeps its sign and the upper bits of its payload, made quiet;
+// as float8 it becomes the type's NaN with all mantissa bits set. Overflow gives infinity;
+// in e4m3fn, which has none, it and infinity give the largest finite value, 448.
 Half to_half(float value);
 BFloat16 to_bfloat16(float value);
 Float8E4M3FN to_float8_e4m3fn(float value);

@@ -2,11 +2,19 @@
 //
 // Axes are ordered outermost first. A `parallel` axis may be split among threads and vectorised;
 // `reduce` and `scan` axes are those that Reduce and Scan nodes name. Extents are run-time
-// arguments. Every store is executed for each point of the axes that its value and indices depend
-// on; a store under a reduce axis (softmax's) sees the finished reduction.
+// arguments. Every store is executed for each point of the axes that its value, indices and mask
+// depend on; a store under a reduce axis (softmax's) sees the finished reduction. A parallel axis
+// is one that every store depends on. Reduce removes its axis from what its body depends on; Scan
+// does not.
 //
-// Buffers have run-time strides, in elements; the layout class of each dimension says what is known
-// at compile time, and is part of the key.
+// Loads see memory as it was before the kernel ran. Where a stored buffer is also loaded (in
+// place), generated code keeps this only if the element stored at a point is loaded at no other
+// point of the parallel axes, and under a reduce or scan axis at most at that point or by a
+// finished reduction. The combining stores of one kernel see one another's results, in the order
+// of the axes.
+//
+// Buffers have run-time strides, in elements; the layout class of each dimension says what is
+// known at compile time, and is part of the key.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +62,7 @@ struct KernelArgs {
   void* const* buffers;          // one a buffer
   const int64_t* const* strides; // strides[b][d], in elements; read where Layout is Any
   const int64_t* extents;        // one an axis
-  const uint64_t* scalars;       // one a scalar: integers sign-extended, f32 in low bits, f64 bits
+  const uint64_t* scalars;       // one a scalar: integers extended, f32 in low bits, f64 bits
 };
 using KernelFunction = void (*)(const KernelArgs* args, int64_t begin, int64_t end);
 
@@ -68,6 +76,13 @@ std::string verify(const Kernel& kernel);
 std::string print(const Kernel& kernel);
 std::string print(Expr expr);
 Kernel parse(std::string_view text);  // Error(Value) with line and column
+Expr parse_expr(std::string_view text);
+
+// Whether all but the names agree.
+bool same(const Kernel& a, const Kernel& b);
+
+// The axes that an expression's value depends on, as a set of bits.
+uint64_t free_axes(Expr expr);
 
 // Algebraic simplification that changes no bits of any result; idempotent.
 Expr simplify(Expr expr);

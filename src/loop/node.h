@@ -4,11 +4,20 @@
 // Semantics (the interpreter in interpret.cpp is the definition):
 // - Integer arithmetic wraps around; Div on integers truncates, FloorDiv floors, Rem has the sign
 //   of the dividend, Mod that of the divisor; division by zero yields 0 for integers (operators
-//   that must raise check before). Shifts by >= width give 0 (arithmetic right: the sign).
-// - Floats follow IEEE 754 to nearest even, no contraction, no reassociation, NaN kept. Max/Min
-//   propagate NaN; FMax/FMin ignore it. Fma is one rounding.
+//   that must raise check before). Shifts by a count outside 0..width-1 give 0 (arithmetic right:
+//   the sign). Pow with a negative exponent is 1 for base 1, +-1 for base -1, else 0.
+// - Floats follow IEEE 754 to nearest even, no contraction, no reassociation, NaN kept (which of
+//   two NaNs, and its payload, is left open). Fma is one rounding. Round goes to even.
+//   Max(a, b) = isnan(a) ? a : a > b ? a : b, so NaN propagates and of equal zeros the second wins;
+//   FMax(a, b) = isnan(b) ? a : a > b ? a : b ignores NaN. Min, FMin: the same with `<`.
+//   Rem is C's fmod. Mod: r = fmod(a, b), plus b where r != 0 and (r < 0) != (b < 0).
+//   FloorDiv: a / b where b == 0; else q = (a - Mod(a, b)) / b; where q == 0, a zero with the sign
+//   of a / b; else f = floor(q), plus 1 where q - f > 0.5.
 // - f16, bf16 and f8 values occur only at Load, Store and Cast: Load converts to f32 at once (node
-//   dtype is compute_dtype of the buffer), Store rounds once. Bool is 0 or 1, one byte in memory.
+//   dtype is compute_dtype of the buffer), Store rounds once, Cast to such a type rounds through it
+//   and is an f32 again (f64 goes through f32). Bool is 0 or 1, one byte in memory.
+// - Cast to Bool is `x != 0`. Cast between integers wraps. Cast of a float truncates; outside the
+//   range of i64 (of u64 for u64) the result is unspecified, else it wraps to the integer's width.
 // - Complex numbers are pairs of nodes; the IR has none.
 // - Select evaluates both arms (there are no side effects); Loads under a Select may be guarded:
 //   `LoadIf(mask, ...)` touches memory only where the mask holds and is `other` elsewhere.
@@ -19,6 +28,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <rushlight/dtype.h>
@@ -133,6 +143,10 @@ enum class Combine : uint8_t {
   RUSHLIGHT_LOOP_COMBINES(RUSHLIGHT_ENUM)
 #undef RUSHLIGHT_ENUM
 };
+std::string_view combine_text(Combine combine);
+
+// Whether a node may have this dtype: neither complex nor a half or float8 type.
+bool is_value_dtype(DType dtype);
 
 struct Node;
 
@@ -148,10 +162,10 @@ struct Expr {
 struct Node {
   Op op;
   DType dtype;       // of the value; never a half or float8 type, never complex
-  DType buffer;      // Load: dtype in memory. Else equal to dtype.
+  DType buffer;      // Load, LoadIf: dtype in memory. Cast: dtype rounded to. Else equal to dtype.
   uint8_t slot;      // Scalar, Load: which scalar or buffer. Index, Extent, Reduce, Scan: the axis.
   Combine combine;   // Reduce, Scan
-  uint64_t bits;     // Const: value; integers sign-extended, floats as f64 bits
+  uint64_t bits;     // Const: value; integers extended by their sign, floats as f64 bits
   uint64_t hash;     // structural: stable between runs and machines
   std::vector<Expr> inputs;  // Load: index a buffer dimension. LoadIf: mask, other, then indices.
   double constant() const { return std::bit_cast<double>(bits); }
@@ -159,19 +173,20 @@ struct Node {
 
 inline DType Expr::dtype() const { return node->dtype; }
 
-// Checking factories: each throws Error(Internal) naming the op where operands do not fit.
-Expr constant(double value, DType dtype);          // float dtype, or exact for integers below 2^53
-Expr constant_int(int64_t value, DType dtype);     // integer or bool dtype
+// Checking factories: each throws Error(Internal) naming the op where operands do not fit. They
+// fold nothing. Thread-safe.
+Expr constant(double value, DType dtype);          // rounds to float dtypes, exact in others
+Expr constant_int(int64_t value, DType dtype);     // integer: wraps to the width; bool: value != 0
 Expr scalar(int slot, DType dtype);                // run-time scalar argument number `slot`
 Expr index(int axis);                              // i64, 0 <= value < extent
 Expr extent(int axis);                             // i64
 Expr load(int buffer, DType memory, std::vector<Expr> indices);
 Expr load_if(Expr mask, Expr other, int buffer, DType memory, std::vector<Expr> indices);
-Expr cast(Expr x, DType dtype);                    // float->int truncates (saturation unspecified)
+Expr cast(Expr x, DType dtype);                    // x itself where it has the dtype already
 Expr bitcast(Expr x, DType dtype);                 // same size
 Expr unary(Op op, Expr x);
 Expr binary(Op op, Expr a, Expr b);
-Expr fma(Expr a, Expr b, Expr c);
+Expr fma(Expr a, Expr b, Expr c);                  // a * b + c
 Expr select(Expr condition, Expr a, Expr b);
 Expr reduce(Combine combine, int axis, Expr body);
 Expr scan(Combine combine, int axis, Expr body);   // inclusive
@@ -180,9 +195,23 @@ Expr scan(Combine combine, int axis, Expr body);   // inclusive
 // itself where no input changed.
 Expr with_inputs(Expr node, std::vector<Expr> inputs);
 
+// The nodes under `roots`, each once, inputs before their users, in an order that depends only on
+// the structure. Expressions may be thousands of nodes deep: walk this list rather than recurse.
+std::vector<Expr> post_order(std::span<const Expr> roots);
+
 // Rewrites bottom-up, each distinct node once: `f` sees a node whose inputs are rewritten already.
 template <typename F>
-Expr rewrite(Expr root, F&& f);
+Expr rewrite(Expr root, F&& f) {
+  std::unordered_map<const Node*, Expr> done;
+  for (Expr expr : post_order({&root, 1})) {
+    std::vector<Expr> inputs;
+    for (Expr input : expr->inputs) {
+      inputs.push_back(done.at(input.node));
+    }
+    done[expr.node] = f(with_inputs(expr, std::move(inputs)));
+  }
+  return done.at(root.node);
+}
 
 // Operators for writing bodies. Numbers take the dtype of the other operand.
 Expr operator+(Expr a, Expr b);
@@ -213,7 +242,7 @@ Expr operator!=(Expr a, double b);
 Expr operator&(Expr a, Expr b);
 Expr operator|(Expr a, Expr b);
 Expr operator^(Expr a, Expr b);
-Expr operator!(Expr a);  // Not
+Expr operator~(Expr a);  // Not: logical on bool, bitwise on integers (`!a` is: a is null)
 
 // Lower-case functions for every unary op: exp(x), tanh(x), sqrt(x), isnan(x), ...
 Expr abs(Expr x);
