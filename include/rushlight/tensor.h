@@ -31,6 +31,7 @@ struct StorageImpl {
   size_t bytes = 0;
   Device device;
   bool resizable = true;
+  uint32_t inline_bytes = 0;         // of data that lies behind this header, in its own block
   void (*release)(StorageImpl* self) = nullptr;  // frees `data`; null: nothing to free
   void* context = nullptr;                       // for `release`: the foreign owner
 };
@@ -76,6 +77,9 @@ struct TensorImpl {
   static void operator delete(void* block, size_t size) noexcept;
 };
 
+// Whether tensors made on this thread are inference tensors; set by autograd's InferenceMode.
+extern thread_local bool making_inference_tensors __attribute__((tls_model("initial-exec")));
+
 // Installed by the Python binding: drops the reference of a kOwnsPython tensor to its object.
 extern void (*release_python_object)(TensorImpl* tensor);
 
@@ -110,7 +114,7 @@ struct TensorOptions {
 
 class RUSHLIGHT_API Tensor {
  public:
-  Tensor() = default;
+  Tensor() : impl_(nullptr) {}
   explicit Tensor(TensorImpl* owned) : impl_(owned) {}  // takes over one reference
   Tensor(const Tensor& other) : impl_(other.impl_) { retain(); }
   Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
@@ -205,7 +209,7 @@ class RUSHLIGHT_API Tensor {
     }
   }
 
-  TensorImpl* impl_ = nullptr;
+  TensorImpl* impl_;
 };
 
 template <typename T>
@@ -228,6 +232,10 @@ T Tensor::item() const {
     return static_cast<T>(item().to_double());
   }
 }
+
+// One element in memory, as a number. Floats out of an integer's range saturate at int64 first.
+Scalar read_element(const void* at, DType dtype);
+void write_element(void* at, DType dtype, const Scalar& value);
 
 // A fresh tensor without defined contents, outside every door (no autograd, no profiler).
 Tensor make_tensor(IntArrayRef sizes, DType dtype, Device device = {});

@@ -1,0 +1,238 @@
+#include "ops/derivative.h"
+
+#include <atomic>
+#include <mutex>
+#include <unordered_set>
+
+#include "ops/gradient.h"
+
+namespace rushlight {
+namespace {
+
+using loop::Expr;
+
+// The forward body's view inside a gradient operator, whose argument 0 is the incoming gradient.
+class Shifted final : public Elementwise {
+ public:
+  explicit Shifted(Elementwise& outer) : outer_(outer) {}
+  Expr in(int argument) override { return outer_.in(argument + 1); }
+  Expr raw(int argument) override { return outer_.raw(argument + 1); }
+  Expr scalar(int argument) override { return outer_.scalar(argument + 1); }
+  Expr scalar(int argument, DType dtype) override { return outer_.scalar(argument + 1, dtype); }
+  DType dtype() const override { return outer_.dtype(); }
+  const Value& attribute(int argument) override { return outer_.attribute(argument + 1); }
+
+ private:
+  Elementwise& outer_;
+};
+
+// Looks at a body without a call: tensors are f32 loads numbered by argument, attributes defaults.
+class Probe final : public Elementwise {
+ public:
+  explicit Probe(const Operator& op) : op_(op) {}
+  Expr in(int argument) override { return raw(argument); }
+  Expr raw(int argument) override {
+    const std::string& name = op_.schema.arguments[static_cast<size_t>(argument)].name;
+    bool condition = name == "condition" || name == "mask";
+    return loop::load(argument, condition ? DType::Bool : DType::Float32, {loop::index(0)});
+  }
+  Expr scalar(int argument) override { return loop::scalar(argument, DType::Float32); }
+  Expr scalar(int argument, DType dtype) override { return loop::scalar(argument, dtype); }
+  DType dtype() const override { return DType::Float32; }
+  const Value& attribute(int argument) override {
+    const Argument& declared = op_.schema.arguments[static_cast<size_t>(argument)];
+    static const Value given(int64_t{1});
+    return declared.optional ? given : declared.default_value;
+  }
+
+ private:
+  const Operator& op_;
+};
+
+struct Derived {
+  std::unique_ptr<Operator> op;  // null: the gradient passes through unchanged
+  bool zero = false;
+};
+
+// The gradients of one operator's inputs, made on first need.
+class Gradients {
+ public:
+  Gradients(const Operator& forward, Rule rule, ElementwiseFunction function)
+      : forward_(forward), rule_(rule), function_(std::move(function)),
+        derived_(forward.schema.arguments.size()) {}
+
+  void apply(Gradient& g) {
+    size_t count = forward_.schema.arguments.size();
+    for (size_t i = 0; i < count; ++i) {
+      int argument = static_cast<int>(i);
+      if (forward_.schema.arguments[i].type != SchemaType::Tensor || !g.needs(argument)) {
+        continue;
+      }
+      const Derived& derived = get(argument);
+      if (derived.zero) {
+        continue;
+      }
+      g.set(argument, derived.op == nullptr ? g.grad() : call_derived(*derived.op, g));
+    }
+  }
+
+  // Which tensor arguments the derived gradients of this operator read.
+  uint64_t reads() {
+    uint64_t mask = 0;
+    for (size_t i = 0; i < forward_.schema.arguments.size(); ++i) {
+      if (forward_.schema.arguments[i].type == SchemaType::Tensor) {
+        mask |= probe(static_cast<int>(i)).reads;
+      }
+    }
+    return mask;
+  }
+
+ private:
+  struct Probed {
+    uint64_t reads = 0;
+    bool passes = false;
+    bool zero = false;
+  };
+
+  Probed probe(int argument) {
+    Probe view(forward_);
+    Expr body = function_(view);
+    Expr grad = loop::load(63, DType::Float32, {loop::index(0)});
+    Expr input = view.raw(argument);
+    Probed found;
+    if (input.dtype() != DType::Float32 || body.dtype() != DType::Float32) {
+      found.zero = true;
+      return found;
+    }
+    Expr result = loop::differentiate(body, {input}, grad)[0];
+    if (!result) {
+      found.zero = true;
+      return found;
+    }
+    result = loop::simplify(result);
+    found.passes = same(result, grad);
+    std::unordered_set<const loop::Node*> seen;
+    std::vector<Expr> stack{result};
+    while (!stack.empty()) {
+      Expr at = stack.back();
+      stack.pop_back();
+      if (!seen.insert(at.node).second) {
+        continue;
+      }
+      if (at->op == loop::Op::Load && at->slot != 63) {
+        found.reads |= uint64_t{1} << at->slot;
+      }
+      stack.insert(stack.end(), at->inputs.begin(), at->inputs.end());
+    }
+    return found;
+  }
+
+  const Derived& get(int argument) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_ptr<Derived>& slot = derived_[static_cast<size_t>(argument)];
+    if (slot != nullptr) {
+      return *slot;
+    }
+    slot = std::make_unique<Derived>();
+    Probed probed = probe(argument);
+    slot->zero = probed.zero;
+    if (probed.zero || probed.passes) {
+      return *slot;
+    }
+    auto op = std::make_unique<Operator>();
+    op->schema = gradient_schema(argument, probed.reads);
+    op->variants = kInternal;
+    op->family = forward_.family;
+    op->doc = "Gradient of " + forward_.schema.full_name() + ".";
+    op->kind = Kind::Elementwise;
+    ElementwiseFunction function = function_;
+    define_elementwise(*op, rule_, [function, argument](Elementwise& e) {
+      Shifted view(e);
+      Expr body = function(view);
+      Expr grad = e.in(0);
+      Expr input = load_of(view.raw(argument));
+      Expr result = loop::differentiate(body, {input}, grad)[0];
+      return result ? result : loop::constant(0, e.dtype());
+    });
+    slot->op = std::move(op);
+    return *slot;
+  }
+
+  // Conversions stand between a load and the body: the gradient is that of the load.
+  static Expr load_of(Expr x) {
+    while (x->op == loop::Op::Cast) {
+      x = x->inputs[0];
+    }
+    return x;
+  }
+
+  // The forward arguments behind the gradient; tensors that no gradient reads become optional, but
+  // the one differentiated must be there for its place.
+  Schema gradient_schema(int argument, uint64_t reads) {
+    Schema schema = forward_.schema;
+    schema.name = forward_.schema.name + "_gradient";
+    schema.overload = forward_.schema.overload + std::to_string(argument);
+    Argument grad;
+    grad.name = "grad";
+    schema.arguments.insert(schema.arguments.begin(), grad);
+    (void)reads;
+    return schema;
+  }
+
+  Tensor call_derived(const Operator& op, Gradient& g) {
+    std::vector<Value> arguments;
+    arguments.push_back(Value::borrow(g.grad()));
+    size_t count = forward_.schema.arguments.size();
+    std::vector<Tensor> held;
+    held.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      const Argument& declared = forward_.schema.arguments[i];
+      int argument = static_cast<int>(i);
+      bool saved = forward_.saved_arguments >> i & 1;
+      if (declared.type != SchemaType::Tensor) {
+        arguments.push_back(g.value(argument));
+      } else if (saved) {
+        Tensor tensor = g.tensor(argument);
+        if (tensor.defined()) {
+          held.push_back(tensor);
+          arguments.push_back(Value::borrow(held.back()));
+        } else {
+          arguments.push_back(g.value(argument));  // a number, or None
+        }
+      } else {
+        // Not read, but bodies name it: a number keeps its place without holding memory.
+        arguments.push_back(g.value(argument).is_number() ? g.value(argument) : Value(false));
+      }
+    }
+    Value result;
+    Invocation inv{&op, Form::Functional, static_cast<uint8_t>(arguments.size()), 1,
+                   arguments.data(), &result};
+    invoke(inv);
+    return result.take_tensor();
+  }
+
+  const Operator& forward_;
+  Rule rule_;
+  ElementwiseFunction function_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Derived>> derived_;
+};
+
+}  // namespace
+
+void derive_gradient(Operator& op, Rule rule, ElementwiseFunction function) {
+  auto gradients = std::make_shared<Gradients>(op, rule, std::move(function));
+  if (!(op.variants & kInternal)) {
+    op.saved_arguments = gradients->reads();
+  } else {
+    // A derived gradient saves all that it was given: its own gradients are rarely taken.
+    for (size_t i = 0; i < op.schema.arguments.size(); ++i) {
+      if (op.schema.arguments[i].type == SchemaType::Tensor) {
+        op.saved_arguments |= uint64_t{1} << i;
+      }
+    }
+  }
+  op.gradient = [gradients](Gradient& g) { gradients->apply(g); };
+}
+
+}  // namespace rushlight

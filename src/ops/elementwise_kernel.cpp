@@ -1,0 +1,274 @@
+// Builds the loop IR kernel of an element-wise operator for one signature, and checks operands.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <unordered_set>
+
+#include "ops/iteration.h"
+#include "ops/signature.h"
+
+namespace rushlight {
+namespace {
+
+using loop::Expr;
+
+bool contains(const std::vector<int>& list, int value) {
+  for (int item : list) {
+    if (item == value) {
+      return true;
+    }
+  }
+  return false;
+}
+
+class Builder final : public Elementwise {
+ public:
+  Builder(const Operator& op, const Invocation& inv, const KernelForm& form, Rule rule,
+          const std::vector<int>& tensors, const std::vector<int>& conditions)
+      : op_(op), inv_(inv), form_(form), rule_(rule), conditions_(conditions) {
+    kernel_.name = op.schema.full_name();
+    kernel_.axes.assign(form.flat ? 1 : 2, loop::AxisKind::Parallel);
+    add_buffer(form.out);
+    buffer_of_.assign(op.schema.arguments.size(), -1);
+    for (int argument : tensors) {
+      if (inv.arguments[argument].is_tensor()) {
+        buffer_of_[static_cast<size_t>(argument)] = static_cast<int>(kernel_.buffers.size());
+        add_buffer(inv.arguments[argument].impl()->dtype);
+      }
+    }
+  }
+
+  Expr raw(int argument) override {
+    int buffer = buffer_of_[static_cast<size_t>(argument)];
+    if (buffer < 0) {
+      const Value& number = inv_.arguments[argument];
+      if (!number.is_number()) {
+        fail(ErrorKind::Internal, op_.name(), "its body reads argument ", argument,
+             ", which was not given");
+      }
+      return number_as(argument, number.is_number() && !is_floating(form_.compute) &&
+                                         number.to_scalar().is_floating_point()
+                                     ? compute_dtype(default_dtype())
+                                     : form_.compute);
+    }
+    Expr loaded = loop::load(buffer, kernel_.buffers[static_cast<size_t>(buffer)].dtype, indices());
+    return contains(conditions_, argument) ? as(loaded, DType::Bool) : loaded;
+  }
+
+  Expr in(int argument) override {
+    if (buffer_of_[static_cast<size_t>(argument)] < 0 && rule_ != Rule::Logical) {
+      return number_as(argument, dtype());
+    }
+    return as(raw(argument), dtype());
+  }
+
+  Expr scalar(int argument) override { return number_as(argument, dtype()); }
+  Expr scalar(int argument, DType dtype) override { return number_as(argument, dtype); }
+  DType dtype() const override {
+    return rule_ == Rule::Logical ? DType::Bool : compute_dtype(form_.compute);
+  }
+  const Value& attribute(int argument) override { return inv_.arguments[argument]; }
+
+  ElementwiseKernel finish(Expr value) {
+    DType target = compute_dtype(form_.out);
+    Expr stored = loop::simplify(as(value, target));
+    kernel_.stores.push_back({0, indices(), stored});
+    return {kernel_, scalars_, cost(stored)};
+  }
+
+ private:
+  void add_buffer(DType dtype) {
+    loop::Layout inner = form_.layouts[kernel_.buffers.size()];
+    if (form_.flat) {
+      kernel_.buffers.push_back({dtype, {inner}});
+    } else {
+      kernel_.buffers.push_back({dtype, {loop::Layout::Any, inner}});
+    }
+  }
+  std::vector<Expr> indices() const {
+    if (form_.flat) {
+      return {loop::index(0)};
+    }
+    return {loop::index(0), loop::index(1)};
+  }
+  static Expr as(Expr x, DType dtype) { return x.dtype() == dtype ? x : loop::cast(x, dtype); }
+
+  Expr number_as(int argument, DType wanted) {
+    DType dtype = compute_dtype(wanted);
+    for (size_t i = 0; i < scalars_.size(); ++i) {
+      if (scalars_[i].argument == argument && scalars_[i].dtype == dtype) {
+        return loop::scalar(static_cast<int>(i), dtype);
+      }
+    }
+    scalars_.push_back({argument, dtype});
+    kernel_.scalars.push_back(dtype);
+    return loop::scalar(static_cast<int>(scalars_.size()) - 1, dtype);
+  }
+
+  // Cycles an element, roughly: enough to choose how many elements make a task worth a thread.
+  static double cost(Expr root) {
+    std::unordered_set<const loop::Node*> seen;
+    std::vector<Expr> stack{root};
+    double total = 0.5;
+    while (!stack.empty()) {
+      Expr at = stack.back();
+      stack.pop_back();
+      if (!seen.insert(at.node).second) {
+        continue;
+      }
+      bool heavy = at->op >= loop::Op::Exp && at->op <= loop::Op::Digamma;
+      total += at->inputs.empty() ? 0 : heavy ? 2.5 : 0.2;
+      stack.insert(stack.end(), at->inputs.begin(), at->inputs.end());
+    }
+    return total;
+  }
+
+  const Operator& op_;
+  const Invocation& inv_;
+  const KernelForm& form_;
+  Rule rule_;
+  const std::vector<int>& conditions_;
+  loop::Kernel kernel_;
+  std::vector<int> buffer_of_;
+  std::vector<ScalarSource> scalars_;
+};
+
+struct Range {
+  const char* begin;
+  const char* end;
+};
+
+Range bytes_of(const Tensor& tensor) {
+  int64_t low = 0;
+  int64_t high = 0;
+  for (int64_t i = 0; i < tensor.dim(); ++i) {
+    int64_t reach = (tensor.sizes()[i] - 1) * tensor.strides()[i];
+    (reach < 0 ? low : high) += reach;
+  }
+  const char* base = static_cast<const char*>(tensor.data());
+  return {base + low * tensor.element_size(), base + (high + 1) * tensor.element_size()};
+}
+
+bool same_view(const Tensor& a, const Tensor& b) {
+  return a.data() == b.data() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.element_size() == b.element_size();
+}
+
+}  // namespace
+
+void Signature::add(const KernelForm& form) {
+  add(static_cast<unsigned>(form.compute), 5);
+  add(static_cast<unsigned>(form.out), 5);
+  add(form.flat ? 1 : 0, 1);
+  for (int k = 0; k < form.operand_count; ++k) {
+    add(static_cast<unsigned>(form.layouts[k]), 2);
+  }
+}
+
+void Signature::add_value(const Value& value) {
+  size_t hash = static_cast<size_t>(value.tag());
+  switch (value.tag()) {
+    case Value::Tag::String:
+      hash = hash * 31 + std::hash<std::string_view>()(value.text());
+      break;
+    case Value::Tag::DType:
+      hash = hash * 31 + static_cast<size_t>(value.dtype());
+      break;
+    case Value::Tag::None:
+      break;
+    default:
+      hash = hash * 31 + static_cast<size_t>(value.to_int());
+  }
+  add(static_cast<unsigned>((hash ^ (hash >> 32)) & 0x7fffffff), 31);
+}
+
+ElementwiseKernel build_elementwise(const Operator& op, const Invocation& inv,
+                                    const KernelForm& form, Rule rule,
+                                    const std::vector<int>& tensors,
+                                    const std::vector<int>& conditions,
+                                    const ElementwiseFunction& function) {
+  Builder builder(op, inv, form, rule, tensors, conditions);
+  return builder.finish(function(builder));
+}
+
+Tensor make_like_operands(const Invocation& inv, const std::vector<int>& tensors, IntArrayRef shape,
+                          DType dtype, Device device) {
+  const TensorImpl* model = nullptr;
+  for (int argument : tensors) {
+    const TensorImpl* impl = inv.arguments[argument].impl();
+    if (impl == nullptr || !(IntArrayRef(impl->sizes) == shape)) {
+      continue;
+    }
+    if (impl->has(TensorImpl::kContiguous)) {
+      return make_tensor(shape, dtype, device);
+    }
+    model = model == nullptr ? impl : model;
+  }
+  if (model == nullptr) {
+    return make_tensor(shape, dtype, device);
+  }
+  // Contiguous in the order of the model's strides.
+  size_t rank = shape.size();
+  std::vector<size_t> order(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    order[i] = i;
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::abs(model->strides[a]) > std::abs(model->strides[b]);
+  });
+  for (size_t i = 0; i < rank; ++i) {
+    if (model->strides[i] == 0 && shape[i] > 1) {
+      return make_tensor(shape, dtype, device);
+    }
+  }
+  IntList strides;
+  strides.resize(rank);
+  int64_t stride = 1;
+  for (size_t i = rank; i-- > 0;) {
+    strides[order[i]] = stride;
+    stride *= shape[order[i]] > 1 ? shape[order[i]] : 1;
+  }
+  return make_strided(shape, strides, dtype, device);
+}
+
+bool must_copy_before_write(const Tensor& out, const Tensor& input) {
+  if (out.storage() != input.storage() || input.numel() == 0 || same_view(out, input)) {
+    return false;
+  }
+  Range a = bytes_of(out);
+  Range b = bytes_of(input);
+  return a.begin < b.end && b.begin < a.end;
+}
+
+void check_output(const Operator& op, Form form, const Tensor& target, IntArrayRef sizes,
+                  DType dtype, Device device) {
+  if (!(target.device() == device)) {
+    fail(ErrorKind::Runtime, op.name(), "Expected out tensor to be on device ", device.to_string(),
+         ", but got it on ", target.device().to_string());
+  }
+  if (!can_cast(dtype, target.dtype())) {
+    fail(ErrorKind::Runtime, op.name(), "result type ", scalar_type_name(dtype),
+         " can't be cast to the desired output type ", scalar_type_name(target.dtype()));
+  }
+  if (!(target.sizes() == sizes)) {
+    if (form == Form::Inplace) {
+      fail(ErrorKind::Runtime, op.name(), "output with shape ", target.sizes(),
+           " doesn't match the broadcast shape ", sizes);
+    }
+    if (target.numel() != 0) {
+      warn(cat("An output with one or more elements was resized since it had shape ",
+               target.sizes(), ", which does not match the required output shape ", sizes, "."));
+    }
+    resize_in_place(target, sizes);
+  }
+  for (int64_t i = 0; i < target.dim(); ++i) {
+    if (target.strides()[i] == 0 && target.sizes()[i] > 1) {
+      fail(ErrorKind::Runtime, op.name(),
+           "unsupported operation: more than one element of the written-to tensor refers to a "
+           "single memory location. Please clone() the tensor before performing the operation.");
+    }
+  }
+}
+
+}  // namespace rushlight

@@ -1,0 +1,51 @@
+// The iteration space of an element-wise kernel: operands of one broadcast shape, with dimensions
+// ordered by stride and folded together where every operand allows it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <rushlight/tensor.h>
+
+#include "loop/kernel.h"
+
+namespace rushlight {
+
+inline constexpr int kMaxOperands = 12;
+inline constexpr int kMaxRank = 64;
+
+struct Operand {
+  char* data;
+  int64_t element_size;
+  int64_t strides[kMaxRank];  // in elements; 0 along broadcast dimensions
+};
+
+struct Iteration {
+  int rank = 0;
+  int operand_count = 0;
+  int64_t numel = 1;
+  int64_t sizes[kMaxRank];
+  std::array<Operand, kMaxOperands> operands;
+
+  explicit Iteration(IntArrayRef shape);
+  // Strides of `tensor` broadcast to the shape.
+  void add(const TensorImpl& tensor);
+  // Orders dimensions by the strides of the operands, first operand first, and folds them. Rank
+  // becomes at least 1.
+  void fold();
+  loop::Layout layout(int operand, int dim) const {
+    int64_t stride = operands[static_cast<size_t>(operand)].strides[dim];
+    return stride == 0 ? loop::Layout::Zero
+           : stride == 1 ? loop::Layout::Unit
+                         : loop::Layout::Any;
+  }
+  // Whether one loop covers all, each operand being contiguous or a single element.
+  bool flat() const;
+};
+
+// Runs a kernel of axes (inner) if the iteration is flat, else (outer, inner), over all dimensions;
+// in parallel where it is worth it. `element_cost`: about how many cycles an element takes.
+void run_iteration(const Iteration& space, loop::KernelFunction kernel, const uint64_t* scalars,
+                   double element_cost = 1.0);
+
+}  // namespace rushlight

@@ -1,0 +1,312 @@
+// Element-wise functions of one tensor.
+#include "ops/elementwise.h"
+#include "ops/gradient.h"
+
+#include <rushlight/generated/functions.h>
+
+namespace rushlight {
+
+using loop::Expr;
+
+namespace {
+
+// A constant of the body's dtype.
+Expr number(Elementwise& e, double value) { return loop::constant(value, e.dtype()); }
+
+bool floating(Elementwise& e) { return is_floating(e.dtype()); }
+
+// Functions that leave integers as they are.
+template <Expr (*F)(Expr)>
+Expr keep_integers(Elementwise& e) {
+  return floating(e) ? F(e.in(0)) : e.in(0);
+}
+
+Expr sign(Elementwise& e) {
+  Expr x = e.in(0);
+  if (e.dtype() == DType::Bool) {
+    return x;
+  }
+  Expr zero = loop::constant(0, e.dtype());
+  Expr one = loop::constant(1, e.dtype());
+  Expr up = loop::where(x > zero, one, zero);
+  if (!is_signed(e.dtype())) {
+    return up;
+  }
+  // NaN compares false twice: 0, as PyTorch's sign gives.
+  return up - loop::where(x < zero, one, zero);
+}
+
+Expr round_decimals(Elementwise& e) {
+  Expr x = e.in(0);
+  int64_t decimals = e.attribute(1).to_int();
+  if (decimals == 0) {
+    return floating(e) ? loop::round(x) : x;
+  }
+  if (!floating(e)) {
+    return x;
+  }
+  double scale = std::pow(10.0, static_cast<double>(decimals < 0 ? -decimals : decimals));
+  return decimals > 0 ? loop::round(x * scale) / scale : loop::round(x / scale) * scale;
+}
+
+Expr nan_to_num(Elementwise& e) {
+  Expr x = e.in(0);
+  if (!floating(e)) {
+    return x;
+  }
+  double most = e.dtype() == DType::Float64 ? 1.7976931348623157e308 : 3.4028234663852886e38;
+  auto or_default = [&](int argument, double value) {
+    return e.has(argument) ? e.scalar(argument) : number(e, value);
+  };
+  Expr infinity = number(e, HUGE_VAL);
+  Expr finite = loop::where(x == infinity, or_default(2, most),
+                            loop::where(x == -infinity, or_default(3, -most), x));
+  return loop::where(loop::isnan(x), or_default(1, 0.0), finite);
+}
+
+}  // namespace
+
+#define UNARY(name, text, rule, expression)              \
+  op(name "(Tensor self) -> Tensor", kUnary)             \
+      .doc(text)                                         \
+      .elementwise(rule, [](Elementwise& e) -> Expr {    \
+        Expr x = e.in(0);                                \
+        return expression;                               \
+      })
+
+RUSHLIGHT_OPERATORS(unary) {
+  op("exp(Tensor self) -> Tensor", kUnary)
+      .doc("e to the power of each element.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::exp(e.in(0)); })
+      .gradient("result", [](Gradient& g) { g.set(0, mul(g.grad(), g.result())); });
+  op("exp2(Tensor self) -> Tensor", kUnary)
+      .doc("2 to the power of each element.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::exp2(e.in(0)); });
+  op("expm1(Tensor self) -> Tensor", kUnary)
+      .doc("exp(x) - 1, exact near zero.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::expm1(e.in(0)); });
+  op("log(Tensor self) -> Tensor", kUnary)
+      .doc("Natural logarithm.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::log(e.in(0)); });
+  op("log2(Tensor self) -> Tensor", kUnary)
+      .doc("Logarithm to base 2.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::log2(e.in(0)); });
+  op("log10(Tensor self) -> Tensor", kUnary)
+      .doc("Logarithm to base 10.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::log10(e.in(0)); });
+  op("log1p(Tensor self) -> Tensor", kUnary)
+      .doc("log(1 + x), exact near zero.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::log1p(e.in(0)); });
+  op("sqrt(Tensor self) -> Tensor", kUnary)
+      .doc("Square root; NaN below zero.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::sqrt(e.in(0)); })
+      .gradient("result", [](Gradient& g) {
+        g.set(0, div(g.grad(), mul(g.result(), Scalar(2))));
+      });
+  op("rsqrt(Tensor self) -> Tensor", kUnary)
+      .doc("1 / sqrt(x).")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::rsqrt(e.in(0)); })
+      .gradient("result", [](Gradient& g) {
+        Tensor cube = mul(g.result(), mul(g.result(), g.result()));
+        g.set(0, mul(mul(g.grad(), cube), Scalar(-0.5)));
+      });
+  op("sin(Tensor self) -> Tensor", kUnary)
+      .doc("Sine, in radians.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::sin(e.in(0)); });
+  op("cos(Tensor self) -> Tensor", kUnary)
+      .doc("Cosine, in radians.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::cos(e.in(0)); });
+  op("tan(Tensor self) -> Tensor", kUnary)
+      .doc("Tangent, in radians.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::tan(e.in(0)); });
+  op("asin(Tensor self) -> Tensor", kUnary)
+      .doc("Inverse sine, in radians.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::asin(e.in(0)); });
+  op("acos(Tensor self) -> Tensor", kUnary)
+      .doc("Inverse cosine, in radians.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::acos(e.in(0)); });
+  op("atan(Tensor self) -> Tensor", kUnary)
+      .doc("Inverse tangent, in radians.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::atan(e.in(0)); });
+  op("sinh(Tensor self) -> Tensor", kUnary)
+      .doc("Hyperbolic sine.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::sinh(e.in(0)); });
+  op("cosh(Tensor self) -> Tensor", kUnary)
+      .doc("Hyperbolic cosine.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::cosh(e.in(0)); });
+  op("tanh(Tensor self) -> Tensor", kUnary)
+      .doc("Hyperbolic tangent.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::tanh(e.in(0)); })
+      .gradient("result", [](Gradient& g) { g.set(0, tanh_backward(g.grad(), g.result())); });
+  op("asinh(Tensor self) -> Tensor", kUnary)
+      .doc("Inverse hyperbolic sine.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::asinh(e.in(0)); });
+  op("acosh(Tensor self) -> Tensor", kUnary)
+      .doc("Inverse hyperbolic cosine; NaN below 1.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::acosh(e.in(0)); });
+  op("atanh(Tensor self) -> Tensor", kUnary)
+      .doc("Inverse hyperbolic tangent; infinite at -1 and 1.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::atanh(e.in(0)); });
+  op("erf(Tensor self) -> Tensor", kUnary)
+      .doc("Error function.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::erf(e.in(0)); });
+  op("erfc(Tensor self) -> Tensor", kUnary)
+      .doc("1 - erf(x), exact far from zero.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::erfc(e.in(0)); });
+  op("erfinv(Tensor self) -> Tensor", kUnary)
+      .doc("Inverse of the error function.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::erfinv(e.in(0)); });
+  op("lgamma(Tensor self) -> Tensor", kUnary)
+      .doc("Logarithm of the absolute value of the gamma function.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::lgamma(e.in(0)); });
+  op("digamma(Tensor self) -> Tensor", kUnary)
+      .doc("Derivative of lgamma.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::digamma(e.in(0)); });
+  op("sigmoid(Tensor self) -> Tensor", kUnary)
+      .doc("1 / (1 + exp(-x)).")
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::sigmoid(e.in(0)); })
+      .gradient("result", [](Gradient& g) { g.set(0, sigmoid_backward(g.grad(), g.result())); });
+  op("logit(Tensor self, float? eps=None) -> Tensor", kUnary)
+      .doc("log(x / (1 - x)), x clamped to [eps, 1 - eps] where eps is given.")
+      .elementwise(Rule::Float, [](Elementwise& e) {
+        Expr x = e.in(0);
+        if (e.has(1)) {
+          Expr eps = e.scalar(1);
+          x = loop::min(loop::max(x, eps), 1.0 - eps);
+        }
+        return loop::log(x / (1.0 - x));
+      });
+  op("reciprocal(Tensor self) -> Tensor", kUnary)
+      .doc("1 / x.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return 1.0 / e.in(0); })
+      .gradient("result", [](Gradient& g) {
+        g.set(0, neg(mul(g.grad(), mul(g.result(), g.result()))));
+      });
+  op("square(Tensor self) -> Tensor", kUnary)
+      .doc("x * x.")
+      .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {
+        Expr x = e.dtype() == DType::Bool ? loop::cast(e.in(0), DType::Int64) : e.in(0);
+        return x * x;
+      });
+  op("neg(Tensor self) -> Tensor", kUnary)
+      .doc("-x.")
+      .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {
+        if (e.dtype() == DType::Bool) {
+          fail(ErrorKind::Runtime, "neg", "Negation, the `-` operator, on a bool tensor is not "
+               "supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
+               "operator instead.");
+        }
+        return -e.in(0);
+      });
+  op("abs(Tensor self) -> Tensor", kUnary)
+      .doc("Absolute value.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return is_signed(e.dtype()) ? loop::abs(e.in(0)) : e.in(0);
+      });
+  op("sign(Tensor self) -> Tensor", kUnary)
+      .doc("-1, 0 or 1 by the sign of each element.")
+      .elementwise(Rule::Promote, sign);
+  op("sgn(Tensor self) -> Tensor", kUnary)
+      .doc("sign for real numbers.")
+      .elementwise(Rule::Promote, sign);
+  op("floor(Tensor self) -> Tensor", kUnary)
+      .doc("The largest integer not above each element.")
+      .elementwise(Rule::Promote, keep_integers<loop::floor>);
+  op("ceil(Tensor self) -> Tensor", kUnary)
+      .doc("The smallest integer not below each element.")
+      .elementwise(Rule::Promote, keep_integers<loop::ceil>);
+  op("trunc(Tensor self) -> Tensor", kUnary)
+      .doc("The integer part of each element.")
+      .elementwise(Rule::Promote, keep_integers<loop::trunc>);
+  op("fix(Tensor self) -> Tensor", kUnary)
+      .doc("Another name of trunc.")
+      .elementwise(Rule::Promote, keep_integers<loop::trunc>);
+  op("round(Tensor self) -> Tensor", kUnary)
+      .doc("The nearest integer; halves go to the even one.")
+      .elementwise(Rule::Promote, keep_integers<loop::round>);
+  op("round.decimals(Tensor self, *, int decimals) -> Tensor", kUnary)
+      .doc("Rounds to this many decimal places; halves go to the even digit.")
+      .elementwise(Rule::Promote, round_decimals);
+  op("frac(Tensor self) -> Tensor", kUnary)
+      .doc("x - trunc(x).")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) - loop::trunc(e.in(0)); })
+      .gradient("", [](Gradient& g) { g.set(0, g.grad()); });
+  op("deg2rad(Tensor self) -> Tensor", kUnary)
+      .doc("Degrees to radians.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return e.in(0) * 0.017453292519943295; });
+  op("rad2deg(Tensor self) -> Tensor", kUnary)
+      .doc("Radians to degrees.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return e.in(0) * 57.29577951308232; });
+  op("sinc(Tensor self) -> Tensor", kUnary)
+      .doc("sin(pi x) / (pi x), 1 at zero.")
+      .elementwise(Rule::Float, [](Elementwise& e) {
+        Expr scaled = e.in(0) * 3.141592653589793;
+        return loop::where(scaled == 0.0, 1.0, loop::sin(scaled) / scaled);
+      });
+  op("positive(Tensor(a) self) -> Tensor(a)", kFunction | kMethod)
+      .doc("The tensor itself.")
+      .composition([](const Tensor& self) -> Tensor {
+        if (self.dtype() == DType::Bool) {
+          fail(ErrorKind::Runtime, "positive",
+               "The `+` operator, on a bool tensor is not supported.");
+        }
+        return self;
+      });
+  op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+     kUnary)
+      .doc("Replaces NaN by `nan` (0) and infinities by `posinf`, `neginf` (the largest values).")
+      .elementwise(Rule::Promote, nan_to_num);
+  op("isnan(Tensor self) -> Tensor", kFunction | kMethod)
+      .doc("Whether each element is NaN.")
+      .elementwise(Rule::Compare, [](Elementwise& e) {
+        return floating(e) ? loop::isnan(e.in(0)) : loop::constant_int(0, DType::Bool);
+      });
+  op("isinf(Tensor self) -> Tensor", kFunction | kMethod)
+      .doc("Whether each element is infinite.")
+      .elementwise(Rule::Compare, [](Elementwise& e) {
+        return floating(e) ? loop::isinf(e.in(0)) : loop::constant_int(0, DType::Bool);
+      });
+  op("isfinite(Tensor self) -> Tensor", kFunction | kMethod)
+      .doc("Whether each element is neither infinite nor NaN.")
+      .elementwise(Rule::Compare, [](Elementwise& e) {
+        return floating(e) ? !(loop::isinf(e.in(0)) | loop::isnan(e.in(0)))
+                           : loop::constant_int(1, DType::Bool);
+      });
+  op("isposinf(Tensor self) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Whether each element is positive infinity.")
+      .elementwise(Rule::Compare, [](Elementwise& e) {
+        return floating(e) ? e.in(0) == HUGE_VAL : loop::constant_int(0, DType::Bool);
+      });
+  op("isneginf(Tensor self) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Whether each element is negative infinity.")
+      .elementwise(Rule::Compare, [](Elementwise& e) {
+        return floating(e) ? e.in(0) == -HUGE_VAL : loop::constant_int(0, DType::Bool);
+      });
+  op("signbit(Tensor self) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Whether the sign bit of each element is set, that of -0.0 too.")
+      .elementwise(Rule::Compare, [](Elementwise& e) -> Expr {
+        if (!is_signed(e.dtype())) {
+          return loop::constant_int(0, DType::Bool);
+        }
+        if (!floating(e)) {
+          return e.in(0) < 0.0;
+        }
+        DType bits = e.dtype() == DType::Float64 ? DType::Int64 : DType::Int32;
+        return loop::bitcast(e.in(0), bits) < 0.0;
+      });
+  op("bitwise_not(Tensor self) -> Tensor", kUnary)
+      .doc("Inverts each bit; logical not for bool.")
+      .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {
+        if (floating(e)) {
+          fail(ErrorKind::Runtime, "bitwise_not", "\"bitwise_not\" not implemented for '",
+               scalar_type_name(e.dtype()), "': expected a bool or integer tensor");
+        }
+        return !e.in(0);
+      })
+      .not_differentiable();
+  op("logical_not(Tensor self) -> Tensor", kUnary)
+      .doc("Whether each element is zero.")
+      .elementwise(Rule::Logical, [](Elementwise& e) { return !e.in(0); });
+}
+
+}  // namespace rushlight

@@ -1,0 +1,222 @@
+#include <rushlight/tensor.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include <rushlight/memory.h>
+
+namespace rushlight {
+
+void (*release_python_object)(TensorImpl* tensor) = nullptr;
+thread_local bool making_inference_tensors = false;
+
+namespace {
+
+// Storages and their small data share one block: the header takes the first kHeader bytes.
+constexpr size_t kHeader = 64;
+constexpr size_t kInlineData = 4096;
+static_assert(sizeof(StorageImpl) <= kHeader);
+
+void release_owned(StorageImpl* self) { memory::release(self->data, self->bytes); }
+
+void check_bounds(IntArrayRef sizes, IntArrayRef strides, size_t* elements) {
+  int64_t extent = 1;
+  if (strides.size() != sizes.size()) {
+    fail(ErrorKind::Runtime, "empty_strided", "dimensionality of sizes (", sizes,
+         ") must match dimensionality of strides (", strides, ")");
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) {
+      *elements = 0;
+      return;
+    }
+    extent = checked_add(extent, checked_multiply(sizes[i] - 1, strides[i], "empty_strided"),
+                         "empty_strided");
+  }
+  *elements = static_cast<size_t>(extent);
+}
+
+TensorImpl* new_impl(IntArrayRef sizes, IntArrayRef strides, DType dtype, StorageImpl* storage) {
+  auto* impl = new TensorImpl;
+  impl->dtype = dtype;
+  impl->device = storage->device;
+  impl->storage = storage;
+  impl->sizes.assign(sizes.data(), sizes.size());
+  impl->strides.assign(strides.data(), strides.size());
+  impl->refresh();
+  return impl;
+}
+
+}  // namespace
+
+void* TensorImpl::operator new(size_t size) { return memory::allocate(size); }
+void TensorImpl::operator delete(void* block, size_t size) noexcept {
+  memory::release(block, size);
+}
+
+TensorImpl::~TensorImpl() {
+  delete autograd;
+  if (storage != nullptr) {
+    rushlight::release(storage);
+  }
+}
+
+void TensorImpl::refresh() {
+  rank = static_cast<int32_t>(sizes.size());
+  numel = 1;
+  for (int64_t size : sizes) {
+    numel *= size;
+  }
+  bool contiguous = true;
+  if (numel != 0) {
+    int64_t expected = 1;
+    for (int32_t i = rank; i-- > 0;) {
+      if (sizes[i] != 1) {
+        contiguous = contiguous && strides[i] == expected;
+        expected *= sizes[i];
+      }
+    }
+  }
+  set(kContiguous, contiguous);
+}
+
+void destroy(TensorImpl* tensor) {
+  if (tensor->has(TensorImpl::kOwnsPython) && release_python_object != nullptr) {
+    release_python_object(tensor);
+  }
+  delete tensor;
+}
+
+void retain(StorageImpl* storage) { storage->references.fetch_add(1, std::memory_order_relaxed); }
+
+void release(StorageImpl* storage) {
+  if (storage->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    return;
+  }
+  if (storage->release != nullptr) {
+    storage->release(storage);
+  }
+  size_t block = kHeader + storage->inline_bytes;
+  storage->~StorageImpl();
+  memory::release(storage, block);
+}
+
+StorageImpl* make_storage(size_t bytes, Device device) {
+  bool inside = !device.is_meta() && bytes <= kInlineData;
+  char* block = static_cast<char*>(memory::allocate(inside ? kHeader + bytes : kHeader));
+  auto* storage = new (block) StorageImpl;
+  storage->bytes = bytes;
+  storage->device = device;
+  if (device.is_meta()) {
+    return storage;
+  }
+  if (inside) {
+    storage->data = block + kHeader;
+    storage->inline_bytes = static_cast<uint32_t>(bytes);
+    return storage;
+  }
+  try {
+    storage->data = memory::allocate(bytes);
+  } catch (...) {
+    memory::release(block, kHeader);
+    throw;
+  }
+  storage->release = release_owned;
+  return storage;
+}
+
+Tensor make_strided(IntArrayRef sizes, IntArrayRef strides, DType dtype, Device device) {
+  checked_numel(sizes, "empty_strided");
+  size_t elements;
+  check_bounds(sizes, strides, &elements);
+  int64_t bytes = checked_multiply(static_cast<int64_t>(elements), element_size(dtype),
+                                   "empty_strided");
+  StorageImpl* storage = make_storage(static_cast<size_t>(bytes), device);
+  return Tensor(new_impl(sizes, strides, dtype, storage));
+}
+
+Tensor make_tensor(IntArrayRef sizes, DType dtype, Device device) {
+  int64_t numel = checked_numel(sizes, "empty");
+  int64_t bytes = checked_multiply(numel, element_size(dtype), "empty");
+  StorageImpl* storage = make_storage(static_cast<size_t>(bytes), device);
+  auto* impl = new TensorImpl;
+  impl->dtype = dtype;
+  impl->device = device;
+  impl->storage = storage;
+  impl->sizes.assign(sizes.data(), sizes.size());
+  impl->strides.resize(sizes.size());
+  int64_t stride = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    impl->strides[i] = stride;
+    stride *= sizes[i] > 1 ? sizes[i] : 1;
+  }
+  impl->rank = static_cast<int32_t>(sizes.size());
+  impl->numel = numel;
+  impl->set(TensorImpl::kContiguous, true);
+  if (making_inference_tensors) {
+    impl->set(TensorImpl::kInference, true);
+  }
+  return Tensor(impl);
+}
+
+Tensor make_view(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
+                 DType dtype) {
+  retain(base.storage());
+  TensorImpl* impl = new_impl(sizes, strides, dtype, base.storage());
+  impl->offset = offset;
+  impl->set(TensorImpl::kInference, base.impl()->has(TensorImpl::kInference));
+  return Tensor(impl);
+}
+
+Tensor make_view(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  return make_view(base, sizes, strides, offset, base.dtype());
+}
+
+Tensor make_foreign(void* data, IntArrayRef sizes, IntArrayRef strides, DType dtype,
+                    void (*release)(StorageImpl*), void* context) {
+  size_t elements;
+  check_bounds(sizes, strides, &elements);
+  auto* storage = new (memory::allocate(kHeader)) StorageImpl;
+  storage->data = data;
+  storage->bytes = elements * static_cast<size_t>(element_size(dtype));
+  storage->resizable = false;
+  storage->release = release;
+  storage->context = context;
+  return Tensor(new_impl(sizes, strides, dtype, storage));
+}
+
+void resize_in_place(const Tensor& tensor, IntArrayRef sizes) {
+  if (tensor.sizes() == sizes) {
+    return;
+  }
+  TensorImpl* impl = tensor.impl();
+  int64_t numel = checked_numel(sizes, "resize_");
+  int64_t needed = checked_multiply(checked_add(numel, impl->offset, "resize_"),
+                                    tensor.element_size(), "resize_");
+  StorageImpl* storage = impl->storage;
+  if (needed > static_cast<int64_t>(storage->bytes) && numel > 0) {
+    if (!storage->resizable) {
+      fail(ErrorKind::Runtime, "resize_", "Trying to resize storage that is not resizable: it has ",
+           storage->bytes, " bytes of somebody else's memory, size ", sizes, " needs ", needed);
+    }
+    if (!storage->device.is_meta()) {
+      void* fresh = memory::allocate(static_cast<size_t>(needed));
+      if (storage->bytes != 0) {
+        std::memcpy(fresh, storage->data, storage->bytes);
+      }
+      if (storage->release != nullptr) {
+        storage->release(storage);
+      }
+      storage->release = release_owned;
+      storage->data = fresh;
+    }
+    storage->bytes = static_cast<size_t>(needed);
+  }
+  IntList strides = contiguous_strides(sizes);
+  impl->sizes.assign(sizes.data(), sizes.size());
+  impl->strides = strides;
+  impl->refresh();
+}
+
+}  // namespace rushlight
