@@ -16,6 +16,8 @@ namespace rushlight::loop {
 
 using Value = uint64_t;
 
+Expr constant_value(Value value, DType dtype);
+
 // The value of a float dtype nearest to `value`; every NaN becomes the one quiet NaN.
 Value normalize_float(double value, DType dtype);
 // The value of an integer dtype equal to `value` modulo 2^width; for bool whether it is not 0.

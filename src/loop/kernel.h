@@ -3,9 +3,8 @@
 // Axes are ordered outermost first. A `parallel` axis may be split among threads and vectorised;
 // `reduce` and `scan` axes are those that Reduce and Scan nodes name. Extents are run-time
 // arguments. Every store is executed for each point of the axes that its value, indices and mask
-// depend on; a store under a reduce axis (softmax's) sees the finished reduction. A parallel axis
-// is one that every store depends on. Reduce removes its axis from what its body depends on; Scan
-// does not.
+// depend on; a store under a reduce axis (softmax's) sees the finished reduction. Reduce removes its
+// axis from what its body depends on; Scan does not. A dimension of Layout::Zero depends on nothing.
 //
 // Loads see memory as it was before the kernel ran. Where a stored buffer is also loaded (in
 // place), generated code keeps this only if the element stored at a point is loaded at no other
@@ -20,6 +19,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "loop/node.h"
@@ -43,7 +43,7 @@ enum class StoreMode : uint8_t { Set, Add, Mul, Max, Min };
 struct Store {
   int buffer;
   std::vector<Expr> indices;
-  Expr value;  // converted to the buffer's dtype: float->half rounds once
+  Expr value;  // converted as by Cast: combined in the buffer's compute_dtype, rounded once
   StoreMode mode = StoreMode::Set;
   Expr mask = {};  // where given: stores only where it holds
 };
@@ -56,8 +56,8 @@ struct Kernel {
   std::vector<Store> stores;
 };
 
-// What generated code is called with. Kernels run the outermost axis over [begin, end): the
-// runtime splits that axis among threads. Other axes run whole.
+// What generated code is called with. Kernels run the first parallel axis over [begin, end): the
+// runtime splits that axis among threads, so every store depends on it. Other axes run whole.
 struct KernelArgs {
   void* const* buffers;          // one a buffer
   const int64_t* const* strides; // strides[b][d], in elements; read where Layout is Any
@@ -81,8 +81,17 @@ Expr parse_expr(std::string_view text);
 // Whether all but the names agree.
 bool same(const Kernel& a, const Kernel& b);
 
-// The axes that an expression's value depends on, as a set of bits.
-uint64_t free_axes(Expr expr);
+// Every expression of the stores: indices, mask and value of each, in order.
+std::vector<Expr> roots(const Kernel& kernel);
+
+// The axes that each node of the kernel depends on, and those that a store runs over, as bit sets.
+using AxisSet = uint32_t;
+using FreeAxes = std::unordered_map<const Node*, AxisSet>;
+FreeAxes free_axes(const Kernel& kernel);
+AxisSet store_axes(const Kernel& kernel, const Store& store, const FreeAxes& axes);
+
+// The axis that [begin, end) runs over: the first parallel one, or -1.
+int split_axis(const Kernel& kernel);
 
 // Algebraic simplification that changes no bits of any result; idempotent.
 Expr simplify(Expr expr);
@@ -92,8 +101,13 @@ Kernel simplify(const Kernel& kernel);
 // reduction_tree.h, so compiled code must agree bit for bit (math functions: within their bound).
 void interpret(const Kernel& kernel, const KernelArgs& args, int64_t begin, int64_t end);
 
-// d(body)/d(input), for each of the Loads or Scalars in `inputs`; bodies without Reduce, Scan.
-// Uses stable forms (tanh, sigmoid, log1p ... differentiate to forms without cancellation).
+// grad * d(body)/d(input) for each of `inputs`, which are Loads, LoadIfs, Scalars or any other float
+// nodes; null where the body does not depend on it or only by steps (floor, comparisons, integers).
+// No Reduce or Scan may lie between. PyTorch's conventions: equal operands of Max and Min share the
+// gradient, unless one contains no Load (a bound of clamp): then the other gets it all; abs has 0
+// at 0; sqrt has inf at 0. An unselected arm of Select gets 0 even where its derivative is not
+// finite. sigmoid(x), log1p(exp(x)), tanh and such differentiate to forms without overflow or
+// cancellation. The results can be differentiated again.
 std::vector<Expr> differentiate(Expr body, const std::vector<Expr>& inputs, Expr grad);
 
 }  // namespace rushlight::loop

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "loop/evaluate.h"
+#include "loop/hash.h"
 
 namespace rushlight::loop {
 namespace {
@@ -25,30 +26,16 @@ constexpr std::string_view kCombineTexts[] = {
 #undef RUSHLIGHT_ROW
 };
 
-uint64_t mix(uint64_t h, uint64_t value) {
-  h = (h ^ value) * 0x9e3779b97f4a7c15ull;
-  h ^= h >> 32;
-  h *= 0xd6e8feb86659fd93ull;
-  return h ^ (h >> 29);
-}
-
 // Operators and dtypes enter by name, so that a new table row moves no hash.
-uint64_t mix(uint64_t h, std::string_view text) {
-  for (char c : text) {
-    h = mix(h, static_cast<uint8_t>(c));
-  }
-  return mix(h, text.size());
-}
-
 uint64_t structural_hash(const Node& node) {
-  uint64_t h = mix(0x72757368, info(node.op).text);
-  h = mix(h, rushlight::info(node.dtype).ir_name);
-  h = mix(h, rushlight::info(node.buffer).ir_name);
-  h = mix(h, node.slot);
-  h = mix(h, combine_text(node.combine));
-  h = mix(h, node.bits);
+  uint64_t h = mix_hash(0, info(node.op).text);
+  h = mix_hash(h, rushlight::info(node.dtype).ir_name);
+  h = mix_hash(h, rushlight::info(node.buffer).ir_name);
+  h = mix_hash(h, node.slot);
+  h = mix_hash(h, combine_text(node.combine));
+  h = mix_hash(h, node.bits);
   for (Expr input : node.inputs) {
-    h = mix(h, input->hash);
+    h = mix_hash(h, input->hash);
   }
   return h;
 }
@@ -235,6 +222,11 @@ Expr constant_int(int64_t value, DType dtype) {
   Node node = leaf(Op::Const, dtype);
   node.bits = normalize_int(value, dtype);
   return intern(std::move(node));
+}
+
+Expr constant_value(Value value, DType dtype) {
+  return is_floating(dtype) ? constant(as_double(value), dtype)
+                            : constant_int(static_cast<int64_t>(value), dtype);
 }
 
 Expr scalar(int slot, DType dtype) {

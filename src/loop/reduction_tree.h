@@ -2,8 +2,9 @@
 // offset and tail. Both the interpreter and generated code follow it.
 //
 // Element k of the axis goes to accumulator lane k % kLanes; lanes start at the identity and take
-// their elements in increasing k. At the end lanes are folded in halves: lane i combines with lane
-// i + n/2 for n = kLanes, kLanes/2, ..., 2, and lane 0 is the result. On AVX2 the lanes of f32 are
+// their elements in increasing k: lane = combine(lane, element). At the end lanes are folded in
+// halves: lane[i] = combine(lane[i], lane[i + n/2]) for n = kLanes, kLanes/2, ..., 2, and lane 0 is
+// the result. On AVX2 the lanes of f32 are
 // eight registers, on AVX-512 four.
 //
 // That holds for the kernel's last axis, the one that is contiguous when it is reduced. Any other
