@@ -1,0 +1,116 @@
+#include "kernels/gemm.h"
+
+#include <rushlight/error.h>
+
+#include <algorithm>
+
+#include "kernels/gemm_product.h"
+#include "runtime/parallel.h"
+
+namespace rushlight {
+namespace {
+
+// Products below this many multiplications are not worth a second thread.
+constexpr int64_t kSerialWork = 1 << 18;
+
+bool takes_small_float(DType dtype) {
+  return compute_dtype(dtype) == DType::Float32;
+}
+
+template <typename T>
+void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixRef& b,
+              const MutableMatrixRef& c, const GemmEpilogue& epilogue) {
+  Product<T> product = {gemm_engine<T>(),
+                        m,
+                        n,
+                        k,
+                        a,
+                        b,
+                        c,
+                        epilogue.addend != nullptr ? *epilogue.addend : MatrixRef{},
+                        static_cast<T>(epilogue.alpha),
+                        static_cast<T>(epilogue.beta),
+                        static_cast<T>(epilogue.addend_scale),
+                        epilogue.activation};
+  // Rows of C should be contiguous, and a vector should be a row.
+  const bool columns_contiguous = c.row_stride == 1 && c.col_stride != 1;
+  if (m != 1 && (n == 1 || columns_contiguous)) {
+    std::swap(product.m, product.n);
+    product.a = transposed(b);
+    product.b = transposed(a);
+    product.c = transposed(c);
+    product.addend = transposed(product.addend);
+  }
+  const bool unit = product.b.row_stride == 1 || product.b.col_stride == 1;
+  if (product.m == 1 && unit) {
+    multiply_vector(product);
+  } else {
+    multiply_blocks(product);
+  }
+}
+
+}  // namespace
+
+bool gemm_supports(DType dtype) {
+  switch (dtype) {
+    case DType::Float32:
+    case DType::Float64:
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Int64:
+    case DType::Int32:
+    case DType::Int16:
+    case DType::Int8:
+    case DType::UInt8:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void gemm(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixRef& b,
+          const MutableMatrixRef& c, const GemmEpilogue& epilogue) {
+  RUSHLIGHT_ASSERT(m >= 0 && n >= 0 && k >= 0 && a.dtype == b.dtype && gemm_supports(a.dtype));
+  if (m == 0 || n == 0) {
+    return;
+  }
+  if (takes_small_float(a.dtype)) {
+    RUSHLIGHT_ASSERT(takes_small_float(c.dtype));
+    return multiply<float>(m, n, k, a, b, c, epilogue);
+  }
+  RUSHLIGHT_ASSERT(a.dtype == c.dtype);
+  if (a.dtype == DType::Float64) {
+    return multiply<double>(m, n, k, a, b, c, epilogue);
+  }
+  multiply_integers(m, n, k, a, b, c, epilogue);
+}
+
+void gemm_batched(int64_t batch, const BatchStrides& strides, int64_t m, int64_t n, int64_t k,
+                  const MatrixRef& a, const MatrixRef& b, const MutableMatrixRef& c,
+                  const GemmEpilogue& epilogue) {
+  const auto run = [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      MatrixRef addend;
+      GemmEpilogue own = epilogue;
+      const auto skip = [i](const auto& matrix, int64_t stride) {
+        auto moved = matrix;
+        moved.col_stride = stride;
+        moved = offset(moved, 0, i);
+        moved.col_stride = matrix.col_stride;
+        return moved;
+      };
+      if (epilogue.addend != nullptr) {
+        addend = skip(*epilogue.addend, strides.addend);
+        own.addend = &addend;
+      }
+      gemm(m, n, k, skip(a, strides.a), skip(b, strides.b), skip(c, strides.c), own);
+    }
+  };
+  // Large products use the threads themselves, unless there are enough to keep each thread busy.
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const bool one_each = batch >= 4 * num_threads() || work < static_cast<double>(kSerialWork);
+  const int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(kSerialWork / (work + 256)));
+  parallel_for(0, batch, one_each ? grain : std::max<int64_t>(batch, 1), run);
+}
+
+}  // namespace rushlight

@@ -1,0 +1,264 @@
+#include <algorithm>
+
+#include "kernels/gemm_product.h"
+#include "kernels/scratch.h"
+#include "runtime/parallel.h"
+
+namespace rushlight {
+namespace {
+
+// A block of A (kBlockRows x kGemmDepth) stays in the second-level cache while panels of B stream
+// past it. The limits on slabs bound the memory for packed copies; they do not affect results.
+constexpr int64_t kBlockBytes = 144 << 10;
+constexpr int64_t kSlabElements = 2 << 20;
+constexpr int64_t kSlabDepth = 16 * kGemmDepth;
+// Multiplications that are worth a task of their own (about 5 us).
+constexpr int64_t kTaskWork = 1 << 18;
+
+thread_local Scratch a_scratch;
+thread_local Scratch b_scratch;
+thread_local Scratch c_scratch;
+thread_local Scratch task_scratch;
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr int64_t round_up(int64_t a, int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+// A range of rows, columns and depth of the product, with what is packed of it.
+template <typename T>
+struct Slab {
+  int64_t row;
+  int64_t col;
+  int64_t depth_start;
+  int64_t m;
+  int64_t n;
+  int64_t k;
+  const T* a = nullptr;  // packed [depth block][panel][depth][rows]; none: read A where it lies
+  const T* b = nullptr;  // packed likewise; none: read B where it lies, but for the last panel
+  const T* b_edge = nullptr;
+  T* sums = nullptr;  // partial sums of C where C is not direct and depth takes several slabs
+  bool first;
+  bool last;
+};
+
+// Packing A pays when its panels are used by enough panels of B, or when its rows are so laid out
+// that a tile would touch a new cache line at each step.
+template <typename T>
+bool packs_a(const Product<T>& product) {
+  if (product.a.dtype != kComputeDType<T>) {
+    return true;
+  }
+  const int64_t work = product.m * product.n * product.k;
+  if (product.m <= 2 * product.engine.rows || work <= 64 * 64 * 64) {
+    return false;
+  }
+  return product.n > 4 * product.engine.cols;
+}
+
+template <typename T>
+bool packs_b(const Product<T>& product) {
+  return product.b.dtype != kComputeDType<T> || product.b.col_stride != 1 ||
+         (product.m > 8 * product.engine.rows && product.n * product.k > 64 * 64);
+}
+
+// Packs `count` items (rows of A, columns of B) of a slab, all panels and depth blocks in parallel.
+template <typename T>
+void pack(const Product<T>& product, const MatrixRef& source, int64_t item_stride,
+          int64_t depth_stride, int64_t count, int64_t depth, int64_t width, T* out) {
+  const int64_t panels = ceil_div(count, width);
+  const int64_t padded = panels * width;
+  const int64_t jobs = panels * ceil_div(depth, kGemmDepth);
+  const auto pack_jobs = [&](int64_t first, int64_t last) {
+    for (int64_t job = first; job < last; ++job) {
+      const int64_t start = job / panels * kGemmDepth;
+      const int64_t item = job % panels * width;
+      const int64_t steps = std::min(kGemmDepth, depth - start);
+      const int64_t skip = item * item_stride + start * depth_stride;
+      const auto* data = static_cast<const char*>(source.data) + skip * element_size(source.dtype);
+      product.engine.pack(source.dtype, data, item_stride, depth_stride,
+                          std::min(width, count - item), steps, width,
+                          out + start * padded + item * steps);
+    }
+  };
+  parallel_for(0, jobs, ceil_div(1 << 15, width * kGemmDepth), pack_jobs);
+}
+
+template <typename T>
+void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* slab) {
+  const GemmEngine<T>& engine = product.engine;
+  const MatrixRef a = offset(product.a, slab->row, slab->depth_start);
+  const MatrixRef b = offset(product.b, slab->depth_start, slab->col);
+  if (with_a) {
+    T* out = a_scratch.get<T>(round_up(slab->m, engine.rows) * slab->k);
+    pack(product, a, a.row_stride, a.col_stride, slab->m, slab->k, engine.rows, out);
+    slab->a = out;
+  }
+  if (with_b) {
+    T* out = b_scratch.get<T>(round_up(slab->n, engine.cols) * slab->k);
+    pack(product, b, b.col_stride, b.row_stride, slab->n, slab->k, engine.cols, out);
+    slab->b = out;
+    return;
+  }
+  const int64_t edge = slab->n % engine.cols;
+  if (edge % engine.vector != 0) {
+    T* out = b_scratch.get<T>(engine.cols * slab->k);
+    const MatrixRef last = offset(b, 0, slab->n - edge);
+    engine.pack(last.dtype, last.data, 1, last.row_stride, edge, slab->k, engine.cols, out);
+    slab->b_edge = out;
+  }
+}
+
+// Sums of rows x cols at (i, j) of the slab, for one block of depth at `start`.
+template <typename T>
+void multiply_depth(const Product<T>& product, const Slab<T>& slab, int64_t i, int64_t j,
+                    int64_t rows, int64_t cols, int64_t start, T beta, T* sums,
+                    int64_t sums_stride) {
+  const GemmEngine<T>& engine = product.engine;
+  const int64_t depth = std::min(kGemmDepth, slab.k - start);
+  const int64_t padded_n = round_up(slab.n, engine.cols);
+  if (slab.a != nullptr) {
+    const T* a = slab.a + start * round_up(slab.m, engine.rows) + i * depth;
+    const T* b = slab.b + start * padded_n + j * depth;
+    engine.block(rows, cols, depth, a, b, product.alpha, beta, sums, sums_stride);
+    return;
+  }
+  const int64_t p = slab.depth_start + start;
+  const MatrixRef& a = product.a;
+  const T* left = static_cast<const T*>(offset(a, slab.row + i, p).data);
+  for (int64_t col = 0; col < cols; col += engine.cols) {
+    const int64_t wide = std::min<int64_t>(engine.cols, cols - col);
+    const T* b = nullptr;
+    int64_t b_stride = engine.cols;
+    if (slab.b != nullptr) {
+      b = slab.b + start * padded_n + (j + col) * depth;
+    } else if (wide % engine.vector != 0) {
+      b = slab.b_edge + start * engine.cols;
+    } else {
+      b = static_cast<const T*>(offset(product.b, p, slab.col + j + col).data);
+      b_stride = product.b.row_stride;
+    }
+    engine.strip(rows, wide, depth, left, a.row_stride, a.col_stride, b, b_stride, product.alpha,
+                 beta, sums + col, sums_stride);
+  }
+}
+
+template <typename T>
+void multiply_task(const Product<T>& product, const Slab<T>& slab, int64_t i, int64_t j,
+                   int64_t rows, int64_t cols) {
+  const bool direct = product.direct();
+  T* sums = nullptr;
+  int64_t sums_stride = cols;
+  if (direct) {
+    sums = product.c_at(slab.row + i, slab.col + j);
+    sums_stride = product.c.row_stride;
+  } else if (slab.sums != nullptr) {
+    sums = slab.sums + i * slab.n + j;
+    sums_stride = slab.n;
+  } else {
+    sums = task_scratch.get<T>(rows * cols);
+  }
+  for (int64_t start = 0; start < slab.k; start += kGemmDepth) {
+    const T fresh = direct ? product.beta : 0;
+    const T beta = slab.first && start == 0 ? fresh : 1;
+    multiply_depth(product, slab, i, j, rows, cols, start, beta, sums, sums_stride);
+  }
+  if (slab.last && (!direct || product.finishes())) {
+    finish(product, slab.row + i, slab.col + j, rows, cols, sums, sums_stride);
+  }
+}
+
+// Rows and columns of a task: the largest that fit the caches and still make enough tasks.
+template <typename T>
+void multiply_slab(const Product<T>& product, const Slab<T>& slab) {
+  const GemmEngine<T>& engine = product.engine;
+  const int64_t cache_rows = kBlockBytes / (kGemmDepth * static_cast<int64_t>(sizeof(T)));
+  int64_t rows = std::min(round_up(cache_rows, engine.rows), slab.m);
+  int64_t cols = product.direct() ? slab.n : std::min<int64_t>(slab.n, 256);
+  const double work =
+      static_cast<double>(slab.m) * static_cast<double>(slab.n) * static_cast<double>(slab.k);
+  const double useful = std::min(work / static_cast<double>(kTaskWork), 4.0 * num_threads());
+  const auto tasks = [&] { return ceil_div(slab.m, rows) * ceil_div(slab.n, cols); };
+  if (num_threads() > 1) {
+    while (static_cast<double>(tasks()) < useful) {
+      if (cols >= 16 * engine.cols || (rows <= 8 * engine.rows && cols > engine.cols)) {
+        cols = round_up(ceil_div(cols, 2), engine.cols);
+      } else if (rows > engine.rows) {
+        rows = round_up(ceil_div(rows, 2), engine.rows);
+      } else {
+        break;
+      }
+    }
+  }
+  const int64_t across = ceil_div(slab.n, cols);
+  const int64_t grain = std::max<int64_t>(
+      1, static_cast<int64_t>(static_cast<double>(kTaskWork * tasks()) / (work + 1)));
+  parallel_for(0, tasks(), grain, [&](int64_t first, int64_t last) {
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t i = task / across * rows;
+      const int64_t j = task % across * cols;
+      multiply_task(product, slab, i, j, std::min(rows, slab.m - i), std::min(cols, slab.n - j));
+    }
+  });
+}
+
+// Without depth there is nothing to add up.
+template <typename T>
+void clear_product(const Product<T>& product) {
+  T* zeros = task_scratch.get<T>(product.n);
+  for (int64_t i = 0; i < product.m; ++i) {
+    std::fill(zeros, zeros + product.n, T{0});
+    T* row = zeros;
+    if (product.direct()) {
+      row = product.c_at(i, 0);
+      if (product.beta != 0) {
+        product.engine.add_row(row, product.beta, product.n, zeros);
+      }
+      std::copy(zeros, zeros + product.n, row);
+    }
+    finish(product, i, 0, 1, product.n, row, product.n);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void multiply_blocks(const Product<T>& product) {
+  if (product.k == 0) {
+    return clear_product(product);
+  }
+  const bool with_a = packs_a(product);
+  const bool with_b = with_a || packs_b(product);
+  const int64_t depth = std::min(product.k, kSlabDepth);
+  const int64_t longest = std::max<int64_t>(kSlabElements / depth, 480);
+  const int64_t m = with_a ? longest / product.engine.rows * product.engine.rows : product.m;
+  const int64_t n = with_b ? longest / product.engine.cols * product.engine.cols : product.n;
+  for (int64_t j = 0; j < product.n; j += n) {
+    for (int64_t i = 0; i < product.m; i += m) {
+      Slab<T> slab = {};
+      slab.row = i;
+      slab.col = j;
+      slab.m = std::min(m, product.m - i);
+      slab.n = std::min(n, product.n - j);
+      if (!product.direct() && product.k > depth) {
+        slab.sums = c_scratch.get<T>(slab.m * slab.n);
+      }
+      for (int64_t p = 0; p < product.k; p += depth) {
+        slab.depth_start = p;
+        slab.k = std::min(depth, product.k - p);
+        slab.first = p == 0;
+        slab.last = p + slab.k == product.k;
+        const bool b_stays = slab.b != nullptr && product.k == depth && i > 0;
+        pack_slab(product, with_a, with_b && !b_stays, &slab);
+        multiply_slab(product, slab);
+      }
+    }
+  }
+}
+
+template void multiply_blocks(const Product<float>&);
+template void multiply_blocks(const Product<double>&);
+
+}  // namespace rushlight

@@ -1,0 +1,138 @@
+// Register tiles, for the vectors and in the namespace of RUSHLIGHT_LEVEL. Included once by the
+// file of each level, with the level's target set; so the templates differ in name between levels.
+
+namespace rushlight::RUSHLIGHT_LEVEL {
+
+template <typename V>
+using TileFunction = void (*)(int64_t k, const typename V::T* a, int64_t a_row_stride,
+                              int64_t a_col_stride, const typename V::T* b, int64_t b_stride,
+                              typename V::T alpha, typename V::T beta, typename V::T* c,
+                              int64_t c_stride, int64_t cols);
+
+// C = alpha * A B + beta * C for a tile of kRows x (kVectors vectors), of which `cols` columns are
+// stored. With kPanel > 0, A is a packed panel that many rows wide, and its strides are ignored.
+template <typename V, int kRows, int kVectors, int kPanel>
+void tile(int64_t k, const typename V::T* a, int64_t a_row_stride, int64_t a_col_stride,
+          const typename V::T* b, int64_t b_stride, typename V::T alpha, typename V::T beta,
+          typename V::T* c, int64_t c_stride, int64_t cols) {
+  using R = typename V::R;
+  constexpr int kWidth = V::kWidth;
+  R sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) {
+      sum[i][j] = V::zero();
+    }
+  }
+  // The tile of C comes while the sums are formed; panels of A come ahead of their use, since only
+  // the panel of B stays in the first-level cache.
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    __builtin_prefetch(c + i * c_stride, 1);
+  }
+#pragma GCC unroll 2
+  for (int64_t p = 0; p < k; ++p) {
+    if constexpr (kPanel > 0) {
+      __builtin_prefetch(a + kPanel * 16);
+    }
+    R right[kVectors];
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) {
+      right[j] = V::load(b + j * kWidth);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const R left = V::set1(kPanel > 0 ? a[i] : a[i * a_row_stride]);
+#pragma GCC unroll 4
+      for (int j = 0; j < kVectors; ++j) {
+        sum[i][j] = V::fma(left, right[j], sum[i][j]);
+      }
+    }
+    a += kPanel > 0 ? kPanel : a_col_stride;
+    b += b_stride;
+  }
+  const R factor = V::set1(alpha);
+  const R old_factor = V::set1(beta);
+  const int64_t last = cols - (kVectors - 1) * kWidth;
+  if (last == kWidth) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+      for (int j = 0; j < kVectors; ++j) {
+        typename V::T* out = c + i * c_stride + j * kWidth;
+        const R scaled = sum[i][j] * factor;
+        V::store(out, beta == 0 ? scaled : V::fma(old_factor, V::load(out), scaled));
+      }
+    }
+    return;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) {
+      typename V::T* out = c + i * c_stride + j * kWidth;
+      const int64_t count = j + 1 == kVectors ? last : kWidth;
+      const R scaled = sum[i][j] * factor;
+      const R old = beta == 0 ? V::zero() : V::load_first(out, count);
+      V::store_first(out, beta == 0 ? scaled : V::fma(old_factor, old, scaled), count);
+    }
+  }
+}
+
+// Tiles of 1, 2, 4, ... rows for the lower edge, and of kMost rows.
+template <typename V, int kMost, int kVectors, int kPanel>
+TileFunction<V> tile_for_rows(int64_t rows, int* taken) {
+  if (rows >= kMost) {
+    *taken = kMost;
+    return tile<V, kMost, kVectors, kPanel>;
+  }
+  if constexpr (kMost > 8) {
+    if (rows >= 8) {
+      *taken = 8;
+      return tile<V, 8, kVectors, kPanel>;
+    }
+  }
+  if (rows >= 4) {
+    *taken = 4;
+    return tile<V, 4, kVectors, kPanel>;
+  }
+  *taken = rows >= 2 ? 2 : 1;
+  return rows >= 2 ? tile<V, 2, kVectors, kPanel> : tile<V, 1, kVectors, kPanel>;
+}
+
+// One panel of B, at most two vectors wide, against all rows of A.
+template <typename V, int kMost, int kVectors, int kPanel>
+void column(int64_t m, int64_t n, int64_t k, const typename V::T* a, int64_t a_row_stride,
+            int64_t a_col_stride, const typename V::T* b, int64_t b_stride, typename V::T alpha,
+            typename V::T beta, typename V::T* c, int64_t c_stride) {
+  int taken = 0;
+  for (int64_t i = 0; i < m; i += taken) {
+    const TileFunction<V> run = tile_for_rows<V, kMost, kVectors, kPanel>(m - i, &taken);
+    const int64_t inside = kPanel > 0 ? i % kMost : 0;
+    const typename V::T* rows = kPanel > 0 ? a + (i - inside) * k + inside : a + i * a_row_stride;
+    run(k, rows, a_row_stride, a_col_stride, b, b_stride, alpha, beta, c + i * c_stride, c_stride,
+        n);
+  }
+}
+
+template <typename V, int kMost>
+void block(int64_t m, int64_t n, int64_t k, const typename V::T* a, const typename V::T* b,
+           typename V::T alpha, typename V::T beta, typename V::T* c, int64_t c_stride) {
+  constexpr int64_t kCols = 2 * V::kWidth;
+  for (int64_t j = 0; j < n; j += kCols) {
+    const int64_t cols = n - j < kCols ? n - j : kCols;
+    const auto run = cols > V::kWidth ? column<V, kMost, 2, kMost> : column<V, kMost, 1, kMost>;
+    run(m, cols, k, a, 0, 0, b + j * k, kCols, alpha, beta, c + j, c_stride);
+  }
+}
+
+template <typename V, int kMost>
+void strip(int64_t m, int64_t n, int64_t k, const typename V::T* a, int64_t a_row_stride,
+           int64_t a_col_stride, const typename V::T* b, int64_t b_stride, typename V::T alpha,
+           typename V::T beta, typename V::T* c, int64_t c_stride) {
+  const auto run = n > V::kWidth ? column<V, kMost, 2, 0> : column<V, kMost, 1, 0>;
+  run(m, n, k, a, a_row_stride, a_col_stride, b, b_stride, alpha, beta, c, c_stride);
+}
+
+}  // namespace rushlight::RUSHLIGHT_LEVEL
