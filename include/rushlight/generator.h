@@ -1,14 +1,15 @@
 // Random number generators: mt19937 streams equal to PyTorch's CPU generator.
 #pragma once
 
+#include <rushlight/error.h>
+
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
-
-#include <rushlight/error.h>
 
 namespace rushlight {
 
@@ -18,7 +19,7 @@ class RUSHLIGHT_API Generator {
   explicit Generator(uint64_t seed = kDefaultSeed);  // handles share the state
   uint64_t initial_seed() const;
   void manual_seed(uint64_t seed);
-  uint64_t seed();  // seeds from the system, returns the seed
+  uint64_t seed();                         // seeds from the system, returns the seed
   std::vector<uint8_t> get_state() const;  // PyTorch's byte layout
   void set_state(const std::vector<uint8_t>& state);
   Generator clone() const;
@@ -43,6 +44,10 @@ struct Generator::State {
   void reset(uint64_t seed);
   uint32_t random32();
   uint64_t random64();
+  void fill(uint32_t* out, int64_t count);  // the words that `count` calls of random32 return
+
+ private:
+  void refill();
 };
 
 RUSHLIGHT_API Generator& default_generator();
