@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/matrix_fixture.h"
+#include "matrix_fixture.h"
 #include "runtime/parallel.h"
 
 namespace rushlight {
