@@ -279,18 +279,19 @@ def forms(operator: Operator) -> list[tuple[str, str, list[tuple[str, str, str |
 
 
 def number_forms(operator: Operator, found: list) -> list:
-    """The same functions with a number for the second tensor argument."""
-    tensors = [i for i, argument in enumerate(operator.arguments) if argument.is_tensor()]
-    if len(tensors) < 2:
-        return []
-    target = cpp_name(operator.arguments[tensors[1]].name)
+    """The same functions with numbers for one or all of the tensor arguments after the first."""
+    tensors = [cpp_name(argument.name) for argument in operator.arguments if argument.is_tensor()]
+    choices = [[name] for name in tensors[1:]] + ([tensors[1:]] if len(tensors) > 2 else [])
     extra = []
-    for kind, name, parameters, body in found:
-        changed = [
-            ("const Scalar&", n, d) if n == target and k == "const Tensor&" else (k, n, d)
-            for k, n, d in parameters
-        ]
-        extra.append((kind, name, changed, body.replace(f"Value::borrow({target})", f"Value({target})")))
+    for targets in choices:
+        for kind, name, parameters, body in found:
+            changed = [
+                ("const Scalar&", n, d) if n in targets and k == "const Tensor&" else (k, n, d)
+                for k, n, d in parameters
+            ]
+            for target in targets:
+                body = body.replace(f"Value::borrow({target})", f"Value({target})")
+            extra.append((kind, name, changed, body))
     return extra
 
 

@@ -20,11 +20,12 @@ class IntArrayRef : public std::span<const int64_t> {
   constexpr IntArrayRef(std::initializer_list<int64_t> list)
       : std::span<const int64_t>(list.begin(), list.size()) {}
   constexpr IntArrayRef(const int64_t& single) : std::span<const int64_t>(&single, 1) {}
-  bool operator==(IntArrayRef other) const {
-    return size() == other.size() &&
-           (empty() || std::memcmp(data(), other.data(), size() * sizeof(int64_t)) == 0);
-  }
 };
+
+inline bool operator==(IntArrayRef a, IntArrayRef b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(int64_t)) == 0);
+}
 
 // A list of integers that owns its memory: inline up to six, then on the heap.
 class IntList {
@@ -69,7 +70,6 @@ class IntList {
   int64_t& back() { return data_[size_ - 1]; }
   int64_t back() const { return data_[size_ - 1]; }
   operator IntArrayRef() const { return {data_, size_}; }
-  bool operator==(const IntList& other) const { return IntArrayRef(*this) == IntArrayRef(other); }
 
   void push_back(int64_t value) {
     resize(size_ + 1);

@@ -7,12 +7,15 @@
 
 namespace rushlight {
 
+class Operator;
+
 class Gradient {
  public:
   virtual ~Gradient() = default;
   // Gradient of result i. Never undefined for i == 0 of a one-result operator; else see defined.
   virtual const Tensor& grad(int i = 0) const = 0;
   bool has_grad(int i) const { return grad(i).defined(); }
+  virtual const Operator& op() const = 0;  // the forward operator
   // Whether the gradient of argument i is wanted.
   virtual bool needs(int argument) const = 0;
   // The arguments of the forward call. Tensors only where the entry lists them as saved.

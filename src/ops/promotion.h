@@ -38,4 +38,12 @@ class Promotion {
   State dimensioned_, zero_dim_, numbers_;
 };
 
+// The dtype that an operator on both gives.
+inline DType result_type(const Tensor& a, const Tensor& b) {
+  Promotion promotion;
+  promotion.add(*a.impl());
+  promotion.add(*b.impl());
+  return promotion.result();
+}
+
 }  // namespace rushlight

@@ -1,4 +1,6 @@
 // Element-wise functions of one tensor.
+#include <cmath>
+
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 
@@ -21,7 +23,7 @@ Expr keep_integers(Elementwise& e) {
   return floating(e) ? F(e.in(0)) : e.in(0);
 }
 
-Expr sign(Elementwise& e) {
+Expr sign_body(Elementwise& e) {
   Expr x = e.in(0);
   if (e.dtype() == DType::Bool) {
     return x;
@@ -49,7 +51,7 @@ Expr round_decimals(Elementwise& e) {
   return decimals > 0 ? loop::round(x * scale) / scale : loop::round(x / scale) * scale;
 }
 
-Expr nan_to_num(Elementwise& e) {
+Expr nan_to_num_body(Elementwise& e) {
   Expr x = e.in(0);
   if (!floating(e)) {
     return x;
@@ -65,14 +67,6 @@ Expr nan_to_num(Elementwise& e) {
 }
 
 }  // namespace
-
-#define UNARY(name, text, rule, expression)              \
-  op(name "(Tensor self) -> Tensor", kUnary)             \
-      .doc(text)                                         \
-      .elementwise(rule, [](Elementwise& e) -> Expr {    \
-        Expr x = e.in(0);                                \
-        return expression;                               \
-      })
 
 RUSHLIGHT_OPERATORS(unary) {
   op("exp(Tensor self) -> Tensor", kUnary)
@@ -205,10 +199,10 @@ RUSHLIGHT_OPERATORS(unary) {
       });
   op("sign(Tensor self) -> Tensor", kUnary)
       .doc("-1, 0 or 1 by the sign of each element.")
-      .elementwise(Rule::Promote, sign);
+      .elementwise(Rule::Promote, sign_body);
   op("sgn(Tensor self) -> Tensor", kUnary)
       .doc("sign for real numbers.")
-      .elementwise(Rule::Promote, sign);
+      .elementwise(Rule::Promote, sign_body);
   op("floor(Tensor self) -> Tensor", kUnary)
       .doc("The largest integer not above each element.")
       .elementwise(Rule::Promote, keep_integers<loop::floor>);
@@ -255,7 +249,7 @@ RUSHLIGHT_OPERATORS(unary) {
   op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
      kUnary)
       .doc("Replaces NaN by `nan` (0) and infinities by `posinf`, `neginf` (the largest values).")
-      .elementwise(Rule::Promote, nan_to_num);
+      .elementwise(Rule::Promote, nan_to_num_body);
   op("isnan(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("Whether each element is NaN.")
       .elementwise(Rule::Compare, [](Elementwise& e) {
@@ -269,18 +263,18 @@ RUSHLIGHT_OPERATORS(unary) {
   op("isfinite(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("Whether each element is neither infinite nor NaN.")
       .elementwise(Rule::Compare, [](Elementwise& e) {
-        return floating(e) ? !(loop::isinf(e.in(0)) | loop::isnan(e.in(0)))
+        return floating(e) ? ~(loop::isinf(e.in(0)) | loop::isnan(e.in(0)))
                            : loop::constant_int(1, DType::Bool);
       });
   op("isposinf(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("Whether each element is positive infinity.")
       .elementwise(Rule::Compare, [](Elementwise& e) {
-        return floating(e) ? e.in(0) == HUGE_VAL : loop::constant_int(0, DType::Bool);
+        return floating(e) ? (e.in(0) == HUGE_VAL) : loop::constant_int(0, DType::Bool);
       });
   op("isneginf(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("Whether each element is negative infinity.")
       .elementwise(Rule::Compare, [](Elementwise& e) {
-        return floating(e) ? e.in(0) == -HUGE_VAL : loop::constant_int(0, DType::Bool);
+        return floating(e) ? (e.in(0) == -HUGE_VAL) : loop::constant_int(0, DType::Bool);
       });
   op("signbit(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("Whether the sign bit of each element is set, that of -0.0 too.")
@@ -301,12 +295,12 @@ RUSHLIGHT_OPERATORS(unary) {
           fail(ErrorKind::Runtime, "bitwise_not", "\"bitwise_not\" not implemented for '",
                scalar_type_name(e.dtype()), "': expected a bool or integer tensor");
         }
-        return !e.in(0);
+        return ~e.in(0);
       })
       .not_differentiable();
   op("logical_not(Tensor self) -> Tensor", kUnary)
       .doc("Whether each element is zero.")
-      .elementwise(Rule::Logical, [](Elementwise& e) { return !e.in(0); });
+      .elementwise(Rule::Logical, [](Elementwise& e) { return ~e.in(0); });
 }
 
 }  // namespace rushlight

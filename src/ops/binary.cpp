@@ -1,0 +1,254 @@
+// Element-wise arithmetic of two tensors, or of a tensor and a number.
+#include <cmath>
+
+#include "ops/elementwise.h"
+#include "ops/gradient.h"
+#include "ops/promotion.h"
+
+#include <rushlight/generated/functions.h>
+
+namespace rushlight {
+
+using loop::Expr;
+
+namespace {
+
+bool floating(Elementwise& e) { return is_floating(e.dtype()); }
+
+void check_alpha(Elementwise& e, const char* op) {
+  const Value& alpha = e.attribute(2);
+  if (e.dtype() == DType::Bool) {
+    return;
+  }
+  if (!floating(e) && alpha.tag() == Value::Tag::Float) {
+    fail(ErrorKind::Runtime, op,
+         "For integral input tensors, argument alpha must not be a floating point number.");
+  }
+}
+
+// Bool adds as or, and multiplies as and.
+Expr add_body(Elementwise& e) {
+  check_alpha(e, "add");
+  if (e.dtype() == DType::Bool) {
+    return e.in(0) | (e.in(1) & e.scalar(2));
+  }
+  return e.in(0) + e.in(1) * e.scalar(2);
+}
+
+Expr sub_body(Elementwise& e, int left, int right, const char* name) {
+  check_alpha(e, name);
+  if (e.dtype() == DType::Bool) {
+    fail(ErrorKind::Runtime, name, "Subtraction, the `-` operator, with a bool tensor is not "
+         "supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator "
+         "instead.");
+  }
+  return e.in(left) - e.in(right) * e.scalar(2);
+}
+
+Expr divide(Elementwise& e, Expr a, Expr b) {
+  std::string_view mode = e.has(2) ? e.text(2) : std::string_view();
+  if (mode.empty()) {
+    return a / b;
+  }
+  if (mode == "floor") {
+    return loop::binary(loop::Op::FloorDiv, a, b);
+  }
+  if (mode == "trunc") {
+    return floating(e) ? loop::trunc(a / b) : a / b;
+  }
+  fail(ErrorKind::Runtime, "div", "expected rounding_mode to be one of None, 'trunc', or 'floor' "
+       "but found '", mode, "'");
+}
+
+// Integer division by a zero anywhere is an error, as in PyTorch; floats give inf or NaN.
+void check_divisor(std::string_view op, const Tensor& other, DType promoted) {
+  if (is_floating(promoted) || other.is_meta() || other.numel() == 0) {
+    return;
+  }
+  if (!all(other).item().to_bool()) {
+    fail(ErrorKind::Runtime, "", "ZeroDivisionError");
+  }
+}
+
+Tensor scaled(const Tensor& grad, const Scalar& alpha) {
+  return alpha == Scalar(1) ? grad : mul(grad, alpha);
+}
+
+void multiply_gradient(Gradient& g) {
+  for (int mine : {0, 1}) {
+    if (g.needs(mine)) {
+      const Value& other = g.value(1 - mine);
+      g.set(mine, other.is_number() ? mul(g.grad(), other.to_scalar())
+                                    : mul(g.grad(), g.tensor(1 - mine)));
+    }
+  }
+}
+
+Expr power(Elementwise& e) {
+  if (e.dtype() == DType::Bool) {
+    return loop::cast(loop::binary(loop::Op::Pow, loop::cast(e.in(0), DType::Int64),
+                                   loop::cast(e.in(1), DType::Int64)),
+                      DType::Bool);
+  }
+  return loop::pow(e.in(0), e.in(1));
+}
+
+Expr log_add_exp(Elementwise& e, bool base2) {
+  Expr a = e.in(0);
+  Expr b = e.in(1);
+  Expr most = loop::max(a, b);
+  Expr gap = -loop::abs(a - b);
+  Expr sum = base2 ? most + loop::log2(1.0 + loop::exp2(gap))
+                   : most + loop::log1p(loop::exp(gap));
+  // Equal infinities have no difference.
+  return loop::where(a == b, a + (base2 ? 1.0 : 0.6931471805599453), sum);
+}
+
+}  // namespace
+
+RUSHLIGHT_OPERATORS(binary) {
+  op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kBinary)
+      .doc("self + alpha * other.")
+      .elementwise(Rule::Promote, add_body)
+      .gradient("", [](Gradient& g) {
+        g.set(0, g.grad());
+        if (g.needs(1)) {
+          g.set(1, scaled(g.grad(), g.scalar(2)));
+        }
+      });
+  op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kBinary)
+      .doc("self - alpha * other.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 0, 1, "sub"); })
+      .gradient("", [](Gradient& g) {
+        g.set(0, g.grad());
+        if (g.needs(1)) {
+          g.set(1, scaled(neg(g.grad()), g.scalar(2)));
+        }
+      });
+  op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+     kFunction | kMethod | kNumbers)
+      .doc("other - alpha * self.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 1, 0, "rsub"); })
+      .gradient("", [](Gradient& g) {
+        g.set(1, g.grad());
+        if (g.needs(0)) {
+          g.set(0, scaled(neg(g.grad()), g.scalar(2)));
+        }
+      });
+  op("mul.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+      .doc("self * other.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return e.dtype() == DType::Bool ? e.in(0) & e.in(1) : e.in(0) * e.in(1);
+      })
+      .gradient("self other", multiply_gradient);
+  op("div.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+      .doc("self / other; integers give floats.")
+      .elementwise(Rule::Float, [](Elementwise& e) { return e.in(0) / e.in(1); });
+  op("_div_rounded(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+     kInternal | kInplace | kOut | kNumbers)
+      .doc("Division rounded down or toward zero, without a check for zero.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return divide(e, e.in(0), e.in(1)); })
+      .not_differentiable();
+  op("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", kBinary)
+      .doc("Division; rounding_mode None, 'trunc' (toward zero) or 'floor'.")
+      .composition([](const Tensor& self, const Tensor& other,
+                      std::optional<std::string_view> mode) -> Tensor {
+        if (!mode) {
+          return div(self, other);
+        }
+        check_divisor("div", other, result_type(self, other));
+        return _div_rounded(self, other, mode);
+      });
+  op("floor_divide(Tensor self, Tensor other) -> Tensor", kBinary)
+      .doc("Division rounded down.")
+      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
+        check_divisor("floor_divide", other, result_type(self, other));
+        return _div_rounded(self, other, "floor");
+      });
+  op("_remainder(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
+      .doc("self modulo other, without a check for zero.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return loop::binary(loop::Op::Mod, e.in(0), e.in(1));
+      });
+  op("remainder.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+      .doc("self modulo other, with the sign of other.")
+      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
+        check_divisor("remainder", other, result_type(self, other));
+        return _remainder(self, other);
+      });
+  op("_fmod(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
+      .doc("C's fmod, without a check for zero.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return loop::binary(loop::Op::Rem, e.in(0), e.in(1));
+      });
+  op("fmod.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+      .doc("Remainder with the sign of self.")
+      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
+        check_divisor("fmod", other, result_type(self, other));
+        return _fmod(self, other);
+      });
+  op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kBinary)
+      .doc("self to the power of exponent.")
+      .elementwise(Rule::Promote, power);
+  op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", kFunction | kOut)
+      .doc("A number to the power of a tensor.")
+      .composition([](Scalar self, const Tensor& exponent) -> Tensor {
+        Tensor base = make_scalar_tensor(self, self.dtype());
+        base.impl()->set(TensorImpl::kWrappedNumber, true);
+        return pow(base, exponent);
+      });
+  op("maximum(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("The greater of each pair; NaN where either is.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return loop::max(e.in(0), e.in(1)); });
+  op("minimum(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("The lesser of each pair; NaN where either is.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return loop::min(e.in(0), e.in(1)); });
+  op("fmax(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("The greater of each pair; a number where either is one.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return floating(e) ? loop::binary(loop::Op::FMax, e.in(0), e.in(1))
+                           : loop::max(e.in(0), e.in(1));
+      });
+  op("fmin(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("The lesser of each pair; a number where either is one.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return floating(e) ? loop::binary(loop::Op::FMin, e.in(0), e.in(1))
+                           : loop::min(e.in(0), e.in(1));
+      });
+  op("atan2(Tensor self, Tensor other) -> Tensor", kUnary)
+      .doc("The angle of the point (other, self), in radians.")
+      .elementwise(Rule::Float, [](Elementwise& e) {
+        return loop::binary(loop::Op::Atan2, e.in(0), e.in(1));
+      });
+  op("hypot(Tensor self, Tensor other) -> Tensor", kUnary)
+      .doc("sqrt(self^2 + other^2) without overflow.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return loop::binary(loop::Op::Hypot, e.in(0), e.in(1));
+      });
+  op("copysign.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+      .doc("The magnitude of self with the sign of other.")
+      .elementwise(Rule::Float, [](Elementwise& e) {
+        return loop::binary(loop::Op::CopySign, e.in(0), e.in(1));
+      });
+  op("nextafter(Tensor self, Tensor other) -> Tensor", kUnary)
+      .doc("The next value after self toward other.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return loop::binary(loop::Op::NextAfter, e.in(0), e.in(1));
+      })
+      .not_differentiable();
+  op("logaddexp(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("log(exp(self) + exp(other)), without overflow.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, false); });
+  op("logaddexp2(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("log2(2^self + 2^other), without overflow.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, true); });
+  op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+      .doc("self * log(other); 0 where self is 0.")
+      .elementwise(Rule::Float, [](Elementwise& e) {
+        Expr x = e.in(0);
+        Expr y = e.in(1);
+        return loop::where(loop::isnan(y), y, loop::where(x == 0.0, 0.0, x * loop::log(y)));
+      });
+}
+
+}  // namespace rushlight
