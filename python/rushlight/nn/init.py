@@ -105,7 +105,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator=None,
 ) -> Tensor:
-    """Normal, limited to [a, b] by inverting the distribution function."""
+    """Normal with values outside [a, b] redrawn."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
@@ -114,16 +114,46 @@ def trunc_normal_(
             stacklevel=2,
         )
 
-    def probability(x: float) -> float:
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
-
     with torch.no_grad():
-        low, high = probability((a - mean) / std), probability((b - mean) / std)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        if _probability(a, b, mean, std) > _WORTH_REDRAWING:
+            return _redraw_normal(tensor, mean, std, a, b, generator)
+        return _accept_uniform(tensor, mean, std, a, b, generator)
+
+
+# Above this share of normal values within the bounds, redrawing those outside is fast enough.
+_WORTH_REDRAWING = 0.3
+
+
+def _probability(a: float, b: float, mean: float, std: float) -> float:
+    """The share of normal values that lie in [a, b]."""
+    scale = std * math.sqrt(2.0)
+    return 0.5 * (math.erf((b - mean) / scale) - math.erf((a - mean) / scale))
+
+
+def _redraw_normal(tensor: Tensor, mean: float, std: float, a: float, b: float, generator):
+    """Normal values; those out of bounds come from further whole draws."""
+    tensor.normal_(mean, std, generator=generator)
+    while True:
+        outside = (tensor < a) | (tensor > b)
+        if not outside.any():
+            return tensor
+        fresh = torch.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(torch.where(outside, fresh, tensor))
+
+
+def _accept_uniform(tensor: Tensor, mean: float, std: float, a: float, b: float, generator):
+    """Uniform values, each accepted with its density relative to the largest within the bounds."""
+    low, high = (a - mean) / std, (b - mean) / std
+    nearest = 0.0 if low <= 0.0 <= high else min(low * low, high * high)
+    waiting = torch.ones_like(tensor, dtype=torch.bool)
+    while waiting.any():
+        proposal = torch.empty_like(tensor).uniform_(a, b, generator=generator)
+        chance = torch.empty_like(tensor).uniform_(0, 1, generator=generator)
+        z = (proposal - mean) / std
+        accepted = waiting & (chance <= torch.exp((nearest - z * z) / 2))
+        tensor.copy_(torch.where(accepted, proposal, tensor))
+        waiting = waiting & ~accepted
+    return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

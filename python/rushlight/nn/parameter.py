@@ -73,7 +73,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return result
 
     def __repr__(self) -> str:
-        return "Parameter containing:\n" + Tensor.__repr__(self)
+        return "Parameter containing:\n" + Tensor.__repr__(
+            self.detach().requires_grad_(self.requires_grad)
+        )
 
     def __reduce_ex__(self, proto: int) -> tuple:
         state = self.__dict__

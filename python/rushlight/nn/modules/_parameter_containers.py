@@ -7,6 +7,7 @@ import operator
 from rushlight import Tensor
 
 from ..parameter import Parameter
+from ._members import typename
 from .module import Module
 
 __all__ = ["ParameterDict", "ParameterList"]
@@ -19,20 +20,17 @@ def _as_parameter(value):
     return value
 
 
-def _type_name(value) -> str:
-    """A tensor's class without the package, with its dtype for other than float32."""
-    from ._members import typename
-
-    return typename(value)
+def _dtype(value: Tensor) -> str:
+    return str(value.dtype)
 
 
-def _describe(name, value) -> str:
+def _describe(name, value, kind_of) -> str:
     if not isinstance(value, Tensor):
         return f"({name}): Object of type: {type(value).__name__}"
     size = "x".join(str(extent) for extent in value.size())
     device = f" ({value.device})" if value.device.type not in ("cpu",) else ""
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"({name}): {kind} containing: [{_type_name(value)} of size {size}{device}]"
+    return f"({name}): {kind} containing: [{kind_of(value)} of size {size}{device}]"
 
 
 class ParameterList(Module):
@@ -93,7 +91,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join("  " + _describe(index, value) for index, value in enumerate(self))
+        return "\n".join("  " + _describe(index, value, _dtype) for index, value in enumerate(self))
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
@@ -209,7 +207,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join("  " + _describe(key, value) for key, value in self.items())
+        return "\n".join("  " + _describe(key, value, typename) for key, value in self.items())
 
     def __call__(self, input):
         raise RuntimeError("ParameterDict should not be called.")

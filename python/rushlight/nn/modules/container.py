@@ -162,9 +162,9 @@ def _is_ordered(mapping: dict) -> bool:
 
 def _check_factor(other) -> None:
     if not isinstance(other, int):
-        raise TypeError(f"unsupported operand type(s) for *: {type(Sequential)} and {type(other)}")
+        raise TypeError(f"unsupported operand type(s) for *: {Sequential} and {type(other)}")
     if other <= 0:
-        raise ValueError(f"Non-positive multiplication factor {other} for {type(Sequential)}")
+        raise ValueError(f"Non-positive multiplication factor {other} for {Sequential}")
 
 
 class ModuleList(Module):
@@ -204,7 +204,7 @@ class ModuleList(Module):
         return self.extend(modules)
 
     def __add__(self, other) -> ModuleList:
-        return ModuleList([*self, *other])
+        return ModuleList(list(self) + list(other))
 
     def __repr__(self) -> str:
         """Neighbours that print the same are printed once, with their count."""
@@ -326,7 +326,7 @@ def _pairs(values, owner: str):
     for index, pair in enumerate(values):
         if not hasattr(pair, "__iter__"):
             raise TypeError(
-                f"{owner} update sequence element #{index} should be Iterable; is "
+                f"{owner} update sequence element #{index} should be Iterable; is"
                 + type(pair).__name__
             )
         if len(pair) != 2:
