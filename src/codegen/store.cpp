@@ -1,0 +1,137 @@
+// Stores.
+#include <stdexcept>
+
+#include "codegen/lowering.h"
+
+namespace rushlight::codegen {
+
+using loop::StoreMode;
+
+// Raw memory contents after the store: the value itself, or combined with what is there.
+llvm::Value* Lowering::stored(const loop::Store& store, Value* old_raw, Value* value) {
+  DType memory = kernel_.buffers[store.buffer].dtype;
+  value = a_.convert(value, store.value->dtype, compute_dtype(memory));
+  if (store.mode == StoreMode::Set) {
+    return a_.to_memory(value, memory);
+  }
+  static constexpr loop::Combine kinds[] = {loop::Combine::Sum, loop::Combine::Sum,
+                                            loop::Combine::Prod, loop::Combine::Max,
+                                            loop::Combine::Min};
+  Value* old = a_.from_memory(old_raw, memory);
+  loop::Combine kind = kinds[static_cast<int>(store.mode)];
+  return a_.to_memory(a_.combine(kind, compute_dtype(memory), old, value), memory);
+}
+
+// Whole vectors, to the targets themselves or, in a partial block, to stack copies of which the
+// valid part is then written back.
+void Lowering::store_contiguous(const std::vector<std::pair<const loop::Store*, Value*>>& stores) {
+  bool partial = scope_.remaining != nullptr;
+  std::vector<Value*> targets;
+  std::vector<Value*> copies;
+  for (const auto& [store, value] : stores) {
+    DType memory = kernel_.buffers[store->buffer].dtype;
+    Value* target = pointer(analysis_.access(*store));
+    Value* copy = partial ? temporary(a_.memory_type(memory), width_) : nullptr;
+    Value* raw = stored(*store, nullptr, a_.widen(value, width_));
+    Value* address = partial ? b_.CreateSelect(scope_.full, target, copy) : target;
+    b_.CreateAlignedStore(raw, address, llvm::Align(static_cast<uint64_t>(element_size(memory))));
+    targets.push_back(target);
+    copies.push_back(copy);
+  }
+  if (!partial) {
+    return;
+  }
+  Block* tail = block("tail");
+  Block* done = block("stored");
+  branch(scope_.full, done, tail);
+  b_.SetInsertPoint(tail);
+  count_loop(scope_.remaining, [&](Value* k) {
+    for (size_t i = 0; i < stores.size(); ++i) {
+      llvm::Type* element = a_.memory_type(kernel_.buffers[stores[i].first->buffer].dtype);
+      Value* v = b_.CreateLoad(element, b_.CreateGEP(element, copies[i], k));
+      b_.CreateStore(v, b_.CreateGEP(element, targets[i], k));
+    }
+  });
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
+void Lowering::store_one(const loop::Store& store, Value* value, Value* mask) {
+  Access access = analysis_.access(store);
+  llvm::Type* element = a_.memory_type(access.memory);
+  if (!in_vector_loop()) {
+    Value* target = pointer(access);
+    Block* done = nullptr;
+    if (mask) {
+      Block* wanted = block("wanted");
+      done = block("stored");
+      b_.CreateCondBr(mask, wanted, done);
+      b_.SetInsertPoint(wanted);
+    }
+    Value* old = store.mode == StoreMode::Set ? nullptr : b_.CreateLoad(element, target);
+    b_.CreateStore(stored(store, old, value), target);
+    if (mask) {
+      b_.CreateBr(done);
+      b_.SetInsertPoint(done);
+    }
+    return;
+  }
+  value = a_.widen(value, width_);
+  LaneAddress address = lane_address(access);
+  bool contiguous = analysis_.motion(access) == Motion::Contiguous;
+  bool uniform_mask = !mask || a_.lanes(mask) == 1;
+  if (!contiguous) {
+    store_lanes(store, address, value, mask);
+    return;
+  }
+  // A full block whose mask holds everywhere is stored at once, else lane by lane.
+  Value* whole = scope_.full;
+  if (mask) {
+    whole = b_.CreateAnd(whole, uniform_mask ? mask : b_.CreateAndReduce(mask));
+  }
+  Block* at_once = block("whole");
+  Block* lanes = block("lanes");
+  Block* done = block("stored");
+  b_.CreateCondBr(whole, at_once, lanes);
+  b_.SetInsertPoint(at_once);
+  llvm::Align align(static_cast<uint64_t>(element_size(access.memory)));
+  Value* old = store.mode == StoreMode::Set
+                   ? nullptr
+                   : b_.CreateAlignedLoad(vector_of(element), address.base, align);
+  b_.CreateAlignedStore(stored(store, old, value), address.base, align);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(lanes);
+  store_lanes(store, address, value, mask);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
+void Lowering::store_lanes(const loop::Store& store, const LaneAddress& address, Value* value,
+                           Value* mask) {
+  Access access = analysis_.access(store);
+  DType dtype = store.value->dtype;
+  llvm::Type* element = a_.memory_type(access.memory);
+  Value* values = spill(a_.to_memory(value, dtype));
+  Value* masks = mask ? spill(a_.to_memory(a_.widen(mask, width_), DType::Bool)) : nullptr;
+  count_loop(valid_lanes(), [&](Value* k) {
+    Block* next = nullptr;
+    if (masks) {
+      Block* wanted = block("wanted");
+      next = block("next");
+      Value* flag = b_.CreateLoad(b_.getInt8Ty(), b_.CreateGEP(b_.getInt8Ty(), masks, k));
+      b_.CreateCondBr(b_.CreateICmpNE(flag, b_.getInt8(0)), wanted, next);
+      b_.SetInsertPoint(wanted);
+    }
+    llvm::Type* type = a_.memory_type(dtype);
+    Value* raw = b_.CreateLoad(type, b_.CreateGEP(type, values, k));
+    Value* target = at_lane(access, address, k);
+    Value* old = store.mode == StoreMode::Set ? nullptr : b_.CreateLoad(element, target);
+    b_.CreateStore(stored(store, old, a_.from_memory(raw, dtype)), target);
+    if (masks) {
+      b_.CreateBr(next);
+      b_.SetInsertPoint(next);
+    }
+  });
+}
+
+}  // namespace rushlight::codegen
