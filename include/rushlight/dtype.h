@@ -115,9 +115,6 @@ DType promote(DType a, DType b);
 // anything but bool to bool.
 bool can_cast(DType from, DType to);
 
-// PyTorch's older word for it, as its messages and type strings have it: "Float", "Long", "Byte".
-std::string_view scalar_type_name(DType dtype);
-
 // The dtype called `name` ("float32", "float", ...); false where there is none.
 bool parse_dtype(std::string_view name, DType* dtype);
 

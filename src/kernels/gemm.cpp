@@ -34,7 +34,11 @@ void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixR
                         epilogue.activation};
   // Rows of C should be contiguous, and a vector should be a row.
   const bool columns_contiguous = c.row_stride == 1 && c.col_stride != 1;
-  if (m != 1 && (n == 1 || columns_contiguous)) {
+  // A few rows times a matrix whose columns are contiguous: the matrix is read once, where it lies,
+  // if it takes the part of A.
+  const bool few_rows = m <= product.engine.cols / 2 && n > 4 * m && b.row_stride == 1 &&
+                        b.col_stride != 1 && b.dtype == kComputeDType<T>;
+  if (m != 1 && (n == 1 || columns_contiguous || few_rows)) {
     std::swap(product.m, product.n);
     product.a = transposed(b);
     product.b = transposed(a);

@@ -44,24 +44,26 @@ struct Slab {
   bool last;
 };
 
-// Packing A pays when its panels are used by enough panels of B, or when its rows are so laid out
-// that a tile would touch a new cache line at each step.
+// A tile reads A by broadcasts, which cost the same from where A lies. Packing pays only when many
+// panels of B use it, and when A outgrows the caches (measured; either choice gives the same bits).
 template <typename T>
 bool packs_a(const Product<T>& product) {
-  if (product.a.dtype != kComputeDType<T>) {
-    return true;
-  }
-  const int64_t work = product.m * product.n * product.k;
-  if (product.m <= 2 * product.engine.rows || work <= 64 * 64 * 64) {
-    return false;
-  }
-  return product.n > 4 * product.engine.cols;
+  constexpr int64_t kWork = int64_t{1} << 26;
+  constexpr int64_t kCols = 256;
+  const bool large = static_cast<double>(product.m) * static_cast<double>(product.n) *
+                         static_cast<double>(product.k) >=
+                     static_cast<double>(kWork);
+  return product.a.dtype != kComputeDType<T> || (large && product.n > kCols);
 }
 
+// B is read by whole vectors, so its rows must be contiguous. Packing them closer pays when many
+// rows of A pass.
 template <typename T>
 bool packs_b(const Product<T>& product) {
+  constexpr int64_t kRows = 192;
+  constexpr int64_t kElements = 64 * 64;
   return product.b.dtype != kComputeDType<T> || product.b.col_stride != 1 ||
-         (product.m > 8 * product.engine.rows && product.n * product.k > 64 * 64);
+         (product.m > kRows && product.n * product.k > kElements);
 }
 
 // Packs `count` items (rows of A, columns of B) of a slab, all panels and depth blocks in parallel.

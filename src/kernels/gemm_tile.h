@@ -80,25 +80,21 @@ void tile(int64_t k, const typename V::T* a, int64_t a_row_stride, int64_t a_col
   }
 }
 
-// Tiles of 1, 2, 4, ... rows for the lower edge, and of kMost rows.
+// The tile for the next rows: of kMost rows where there are as many, at the lower edge of as many
+// as remain, or of a power of two where kMost is large.
 template <typename V, int kMost, int kVectors, int kPanel>
 TileFunction<V> tile_for_rows(int64_t rows, int* taken) {
-  if (rows >= kMost) {
-    *taken = kMost;
-    return tile<V, kMost, kVectors, kPanel>;
-  }
-  if constexpr (kMost > 8) {
-    if (rows >= 8) {
-      *taken = 8;
-      return tile<V, 8, kVectors, kPanel>;
+  if constexpr (kMost == 1) {
+    *taken = 1;
+    return tile<V, 1, kVectors, kPanel>;
+  } else {
+    if (rows >= kMost) {
+      *taken = kMost;
+      return tile<V, kMost, kVectors, kPanel>;
     }
+    constexpr int kNext = kMost > 8 ? 8 : kMost - 1;
+    return tile_for_rows<V, kNext, kVectors, kPanel>(rows, taken);
   }
-  if (rows >= 4) {
-    *taken = 4;
-    return tile<V, 4, kVectors, kPanel>;
-  }
-  *taken = rows >= 2 ? 2 : 1;
-  return rows >= 2 ? tile<V, 2, kVectors, kPanel> : tile<V, 1, kVectors, kPanel>;
 }
 
 // One panel of B, at most two vectors wide, against all rows of A.

@@ -33,7 +33,8 @@ void integers(void* out, DType dtype, int64_t count, uint64_t range, int64_t bas
 // Integers from 0 to the greatest that `dtype` holds (floating: to 2^digits, inclusive).
 void integers_of_type(void* out, DType dtype, int64_t count, State& state);
 
-void bernoulli(void* out, DType dtype, int64_t count, double p, State& state);
+// `on` with probability p, else zero.
+void bernoulli(void* out, DType dtype, int64_t count, double p, double on, State& state);
 // One probability an element; `p_dtype` is f32 (24-bit draws) or f64 (53-bit draws).
 void bernoulli_each(void* out, DType dtype, int64_t count, const void* p, DType p_dtype,
                     State& state);

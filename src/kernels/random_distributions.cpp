@@ -6,9 +6,25 @@
 
 namespace rushlight::random {
 
-void bernoulli(void* out, DType dtype, int64_t count, double p, State& state) {
-  fill_doubles(out, dtype, count, "bernoulli_",
-               [&] { return uniform_double(state) < p ? 1.0 : 0.0; });
+void bernoulli(void* out, DType dtype, int64_t count, double p, double on, State& state) {
+  // u * 2^-53 < p, in whole numbers.
+  const uint64_t bound = static_cast<uint64_t>(std::ceil(p * 0x1p53));
+  constexpr uint64_t kMask = (uint64_t{1} << 53) - 1;
+  constexpr int64_t kBlock = 256;
+  with_real_type(dtype, "bernoulli_", [&]<typename T>() {
+    uint32_t words[2 * kBlock];
+    const T kept = from_double<T>(on);
+    const T zero = from_double<T>(0);
+    T* data = static_cast<T*>(out);
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t size = std::min(kBlock, count - begin);
+      state.fill(words, 2 * size);
+      for (int64_t i = 0; i < size; ++i) {
+        const uint64_t word = static_cast<uint64_t>(words[2 * i]) << 32 | words[2 * i + 1];
+        data[begin + i] = (word & kMask) < bound ? kept : zero;
+      }
+    }
+  });
 }
 
 void bernoulli_each(void* out, DType dtype, int64_t count, const void* p, DType p_dtype,

@@ -103,14 +103,13 @@ Expr nothing(const At&) {
 
 const BinaryRule kBinaryRules[] = {
     {Op::Add, pass, pass},
+    {Op::NextAfter, pass, nothing},
     {Op::Sub, pass, [](const At& n) { return -n.g; }},
     {Op::Mul, [](const At& n) { return n.g * n.b; }, [](const At& n) { return n.g * n.a; }},
     {Op::Div, [](const At& n) { return n.g / n.b; },
      [](const At& n) { return -n.g * (n.y / n.b); }},
     {Op::Rem, pass, [](const At& n) { return -n.g * trunc(n.a / n.b); }},
     {Op::Mod, pass, [](const At& n) { return -n.g * binary(Op::FloorDiv, n.a, n.b); }},
-    {Op::Atan2, [](const At& n) { return n.g * (n.b / (square(n.a) + square(n.b))); },
-     [](const At& n) { return n.g * (-n.a / (square(n.a) + square(n.b))); }},
     {Op::Hypot, [](const At& n) { return n.g * (n.a / n.y); },
      [](const At& n) { return n.g * (n.b / n.y); }},
     {Op::CopySign,
@@ -136,6 +135,11 @@ Part power_exponent(const At& n) {
   return {n.g * (n.y * log(n.a)), ~((n.a == 0) & (n.b >= 0))};
 }
 
+Part angle(const At& n, size_t input) {
+  Expr factor = input == 0 ? n.b : -n.a;
+  return {n.g * (factor / (square(n.a) + square(n.b))), (n.a != 0) | (n.b != 0)};
+}
+
 bool contains_load(Expr expr) {
   for (Expr e : post_order({&expr, 1})) {
     if (e->op == Op::Load || e->op == Op::LoadIf) {
@@ -145,13 +149,14 @@ bool contains_load(Expr expr) {
   return false;
 }
 
-// Max and Min: the chosen operand gets the gradient, equal ones half each; NaN passes to both.
+// Max and Min: the chosen operand gets the gradient, equal ones half each; NaN passes to both. But
+// a bound, which is no tensor, takes nothing on ties, and NaN is outside of it.
 Part extremum(Expr node, size_t input, Expr g) {
   Expr mine = node->inputs[input];
   Expr other = node->inputs[1 - input];
   Expr loses = node->op == Op::Max ? mine < other : mine > other;
   if (!contains_load(other)) {
-    return {g, ~loses};
+    return {g, node->op == Op::Max ? mine >= other : mine <= other};
   }
   if (!contains_load(mine)) {
     return {g, node->op == Op::Max ? ~(mine <= other) : ~(mine >= other)};
@@ -204,6 +209,8 @@ void derivative(Expr node, size_t input, Expr grad, std::vector<Part>& parts) {
       return add({grad, ~inputs[0]});
     case Op::Pow:
       return add(input == 0 ? power_base(at) : power_exponent(at));
+    case Op::Atan2:
+      return add(angle(at, input));
     case Op::Max:
     case Op::Min:
       return add(extremum(node, input, grad));

@@ -3,8 +3,9 @@
 // Axes are ordered outermost first. A `parallel` axis may be split among threads and vectorised;
 // `reduce` and `scan` axes are those that Reduce and Scan nodes name. Extents are run-time
 // arguments. Every store is executed for each point of the axes that its value, indices and mask
-// depend on; a store under a reduce axis (softmax's) sees the finished reduction. Reduce removes its
-// axis from what its body depends on; Scan does not. A dimension of Layout::Zero depends on nothing.
+// depend on; a store under a reduce axis (softmax's) sees the finished reduction. Reduce removes
+// its axis from what its body depends on; Scan does not. A dimension of Layout::Zero depends on
+// nothing.
 //
 // Loads see memory as it was before the kernel ran. Where a stored buffer is also loaded (in
 // place), generated code keeps this only if the element stored at a point is loaded at no other
@@ -101,13 +102,13 @@ Kernel simplify(const Kernel& kernel);
 // reduction_tree.h, so compiled code must agree bit for bit (math functions: within their bound).
 void interpret(const Kernel& kernel, const KernelArgs& args, int64_t begin, int64_t end);
 
-// grad * d(body)/d(input) for each of `inputs`, which are Loads, LoadIfs, Scalars or any other float
-// nodes; null where the body does not depend on it or only by steps (floor, comparisons, integers).
-// No Reduce or Scan may lie between. PyTorch's conventions: equal operands of Max and Min share the
-// gradient, unless one contains no Load (a bound of clamp): then the other gets it all; abs has 0
-// at 0; sqrt has inf at 0. An unselected arm of Select gets 0 even where its derivative is not
-// finite. sigmoid(x), log1p(exp(x)), tanh and such differentiate to forms without overflow or
-// cancellation. The results can be differentiated again.
+// grad * d(body)/d(input) for each of `inputs`, which are Loads, LoadIfs, Scalars or any other
+// float nodes; null where the body does not depend on it or only by steps (floor, comparisons,
+// integers). No Reduce or Scan may lie between. PyTorch's conventions: equal operands of Max and
+// Min share the gradient, unless one contains no Load (a bound of clamp): then the other gets it
+// all, and none at NaN; abs has 0 at 0; sqrt has inf at 0. An unselected arm of Select gets 0 even
+// where its derivative is not finite. sigmoid(x), log1p(exp(x)), tanh and such differentiate to
+// forms without overflow or cancellation. The results can be differentiated again.
 std::vector<Expr> differentiate(Expr body, const std::vector<Expr>& inputs, Expr grad);
 
 }  // namespace rushlight::loop

@@ -219,11 +219,13 @@ class Parser {
     while (peek_word().starts_with('%')) {
       size_t before = at_;
       std::string_view name = word();
+      size_t start = start_;
       if (!accept('=')) {  // the root of an expression rather than a definition
         at_ = before;
         return;
       }
       if (!names_.emplace(name, expr(0)).second) {
+        start_ = start;
         error("`", name, "` is defined twice");
       }
     }
@@ -272,7 +274,7 @@ class Parser {
     if (accept('(')) {
       return checked(start, [&] { return call(name, start, depth); });
     }
-    return checked(start, [&] { return leaf(name); });
+    return checked(start, [&] { return leaf(name, start); });
   }
 
   // The factories' complaints, with the place in the text.
@@ -289,7 +291,8 @@ class Parser {
     }
   }
 
-  Expr leaf(std::string_view name) {
+  Expr leaf(std::string_view name, size_t start) {
+    start_ = start;
     if (name == "true" || name == "false") {
       return constant_int(name == "true", DType::Bool);
     }
@@ -303,6 +306,7 @@ class Parser {
       error("`", name, "` is neither a value nor an operator with operands");
     }
     DType type = dtype(word());
+    start_ = start;
     if (name[0] == 's') {
       return scalar(slot(name, 's'), type);
     }

@@ -68,7 +68,7 @@ void draw(const Stream& stream, void* out, random::State& state) {
   } else if (stream.name == "normal") {
     random::normal(out, stream.dtype, kCount, 0.5, 2, true, state);
   } else if (stream.name == "bernoulli") {
-    random::bernoulli(out, stream.dtype, kCount, 0.3, state);
+    random::bernoulli(out, stream.dtype, kCount, 0.3, 1, state);
   } else if (stream.name == "integers") {
     random::integers(out, stream.dtype, kCount, 105, -5, state);
   } else if (stream.name == "wide") {

@@ -1,0 +1,43 @@
+// The element-wise part of attention for a CPU level. A tile holds scores (keys x width), one
+// column for each query, so that a vector holds neighbouring queries; width is a whole number of
+// vectors of `GemmEngine::vector` elements, as are all rows below.
+#pragma once
+
+#include <cstdint>
+
+namespace rushlight {
+
+template <typename T>
+struct AttentionEngine {
+  // Brings a column's running maximum and sum of exponentials up to date with its scores, which
+  // become exp(score - maximum). What was summed before has to be multiplied by `correction`.
+  void (*softmax_step)(T* scores, int64_t keys, int64_t width, T* maximum, T* sum, T* correction);
+  // tile[j][i] *= factor[i]
+  void (*scale_columns)(T* tile, int64_t rows, int64_t width, const T* factor);
+  // scores[j][i] = exp(scores[j][i] - logsumexp[i])
+  void (*probabilities)(T* scores, int64_t keys, int64_t width, const T* logsumexp);
+  // gradient[j][i] = probability[j][i] * (gradient[j][i] - delta[i])
+  void (*score_gradient)(T* gradient, const T* probability, int64_t keys, int64_t width,
+                         const T* delta);
+};
+
+template <typename T>
+const AttentionEngine<T>& attention_engine();
+template <>
+const AttentionEngine<float>& attention_engine<float>();
+template <>
+const AttentionEngine<double>& attention_engine<double>();
+
+namespace base {
+extern const AttentionEngine<float> attention_f32;
+extern const AttentionEngine<double> attention_f64;
+}  // namespace base
+
+#if defined(__x86_64__)
+namespace v3 {
+extern const AttentionEngine<float> attention_f32;
+extern const AttentionEngine<double> attention_f64;
+}  // namespace v3
+#endif
+
+}  // namespace rushlight

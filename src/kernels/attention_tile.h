@@ -1,0 +1,182 @@
+// Tiles of attention: what forward and backward share.
+//
+// A tile has a row for each key and a column for each query. Then a product with keys or values on
+// its left reads them by broadcasts where they lie, the softmax runs down columns without moving
+// data between lanes, and only the queries are packed.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/attention.h"
+#include "kernels/attention_engine.h"
+#include "kernels/gemm_engine.h"
+#include "kernels/scratch.h"
+
+namespace rushlight {
+
+// Part of the numeric contract: sums over keys and queries are cut here.
+inline constexpr int64_t kQueryTile = 64;
+inline constexpr int64_t kKeyTile = 128;
+
+// Rows of a matrix of type T: element (r, c) is data[r * row_stride + c * col_stride].
+template <typename T>
+struct Rows {
+  const T* data;
+  int64_t row_stride;
+  int64_t col_stride;
+};
+
+template <typename T>
+class AttentionTile {
+ public:
+  explicit AttentionTile(const Attention& attention)
+      : attention_(attention), gemm_(gemm_engine<T>()), engine_(attention_engine<T>()) {}
+
+  const GemmEngine<T>& gemm() const { return gemm_; }
+  const AttentionEngine<T>& engine() const { return engine_; }
+  int64_t width(int64_t queries) const { return round_to_vectors(queries); }
+  int64_t round_to_vectors(int64_t n) const {
+    return (n + gemm_.vector - 1) / gemm_.vector * gemm_.vector;
+  }
+
+  // Keys that take part for some query before `query_end`, and the first query that key `key` may
+  // take part for.
+  int64_t key_end(int64_t query_end) const {
+    return attention_.causal ? std::min(attention_.keys, query_end) : attention_.keys;
+  }
+  int64_t query_start(int64_t key) const { return attention_.causal ? key : 0; }
+
+  // C (m x n) = alpha A B + beta C, with A read by broadcasts and B (k x n) by vectors.
+  void multiply(int64_t m, int64_t n, int64_t k, const Rows<T>& a, const T* b, int64_t b_stride,
+                T alpha, T beta, T* c, int64_t c_stride) const {
+    for (int64_t j = 0; j < n; j += gemm_.cols) {
+      gemm_.strip(m, std::min<int64_t>(gemm_.cols, n - j), k, a.data, a.row_stride, a.col_stride,
+                  b + j, b_stride, alpha, beta, c + j, c_stride);
+    }
+  }
+
+  // `count` rows from `first` on of one head. They are read where they lie if their type allows
+  // and, where rows are to be read by vectors, their layout does; else they are copied.
+  Rows<T> rows(const HeadsRef& heads, int64_t batch, int64_t head, int64_t first, int64_t count,
+               int64_t size, bool by_vectors, Scratch* scratch) const {
+    const char* data = row(heads, attention_.dtype, batch, head, first);
+    const bool own_type = attention_.dtype == (sizeof(T) == 8 ? DType::Float64 : DType::Float32);
+    const bool vectors = heads.col_stride == 1 && size % gemm_.vector == 0;
+    if (own_type && (!by_vectors || vectors)) {
+      return {reinterpret_cast<const T*>(data), heads.row_stride, heads.col_stride};
+    }
+    const int64_t padded = round_to_vectors(size);
+    T* copy = scratch->get<T>(count * padded);
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t skip = r * heads.row_stride * element_size(attention_.dtype);
+      gemm_.load_row(attention_.dtype, data + skip, heads.col_stride, size, copy + r * padded);
+      std::fill(copy + r * padded + size, copy + (r + 1) * padded, T{0});
+    }
+    return {copy, padded, 1};
+  }
+
+  // The same rows as columns (size x width), zero beyond `count`.
+  const T* columns(const HeadsRef& heads, int64_t batch, int64_t head, int64_t first, int64_t count,
+                   int64_t size, Scratch* scratch) const {
+    T* out = scratch->get<T>(size * width(count));
+    gemm_.pack(attention_.dtype, row(heads, attention_.dtype, batch, head, first), heads.row_stride,
+               heads.col_stride, count, size, width(count), out);
+    return out;
+  }
+
+  // Scaled and masked scores of a tile from its queries as columns.
+  void scores(int64_t batch, int64_t head, int64_t key, int64_t keys, int64_t query,
+              int64_t queries, const Rows<T>& k, const T* q_columns, T* tile, Scratch* scratch) {
+    const int64_t wide = width(queries);
+    multiply(keys, wide, attention_.head_size, k, q_columns, wide, static_cast<T>(attention_.scale),
+             0, tile, wide);
+    if (attention_.mask.data != nullptr) {
+      add_mask(batch, head, key, keys, query, queries, tile, scratch);
+    }
+    if (attention_.causal) {
+      for (int64_t j = 0; j < keys; ++j) {
+        const int64_t hidden = std::min(key + j - query, queries);
+        if (hidden > 0) {
+          std::fill(tile + j * wide, tile + j * wide + hidden, -std::numeric_limits<T>::infinity());
+        }
+      }
+    }
+  }
+
+  // Multiplies a tile by the dropout factors.
+  void drop(int64_t batch, int64_t head, int64_t key, int64_t keys, int64_t query, int64_t queries,
+            T* tile) const {
+    const HeadsRef& keep = attention_.keep;
+    const int64_t wide = width(queries);
+    const auto factor = static_cast<T>(attention_.keep_scale);
+    const auto* data =
+        reinterpret_cast<const uint8_t*>(row(keep, DType::UInt8, batch, head, query)) +
+        key * keep.col_stride;
+    for (int64_t i = 0; i < queries; ++i) {
+      for (int64_t j = 0; j < keys; ++j) {
+        tile[j * wide + i] *= data[i * keep.row_stride + j * keep.col_stride] != 0 ? factor : 0;
+      }
+    }
+  }
+
+  static const char* row(const HeadsRef& heads, DType dtype, int64_t batch, int64_t head,
+                         int64_t first) {
+    const int64_t elements =
+        batch * heads.batch_stride + head * heads.head_stride + first * heads.row_stride;
+    return static_cast<const char*>(heads.data) + elements * element_size(dtype);
+  }
+
+  // Rows (count x size) of T, to one head of a tensor of the attention's dtype.
+  void store(const T* rows, int64_t stride, int64_t count, int64_t size,
+             const MutableHeadsRef& heads, int64_t batch, int64_t head, int64_t first) const {
+    const HeadsRef as_input = {heads.data, heads.batch_stride, heads.head_stride, heads.row_stride,
+                               heads.col_stride};
+    const int64_t bytes = element_size(attention_.dtype);
+    auto* out = const_cast<char*>(row(as_input, attention_.dtype, batch, head, first));
+    for (int64_t r = 0; r < count; ++r) {
+      gemm_.store_row(attention_.dtype, rows + r * stride, size, out + r * heads.row_stride * bytes,
+                      heads.col_stride);
+    }
+  }
+
+  // The same of columns (size x width).
+  void store_columns(const T* columns, int64_t count, int64_t size, const MutableHeadsRef& heads,
+                     int64_t batch, int64_t head, int64_t first, Scratch* scratch) const {
+    T* rows = scratch->get<T>(count * size);
+    constexpr DType kType = sizeof(T) == 8 ? DType::Float64 : DType::Float32;
+    gemm_.pack(kType, columns, width(count), 1, size, count, size, rows);
+    store(rows, size, count, size, heads, batch, head, first);
+  }
+
+ private:
+  void add_mask(int64_t batch, int64_t head, int64_t key, int64_t keys, int64_t query,
+                int64_t queries, T* tile, Scratch* scratch) {
+    const HeadsRef& mask = attention_.mask;
+    const DType dtype = attention_.mask_dtype;
+    const int64_t wide = width(queries);
+    const char* data =
+        row(mask, dtype, batch, head, query) + key * mask.col_stride * element_size(dtype);
+    if (dtype == DType::Bool) {
+      const auto* takes_part = reinterpret_cast<const uint8_t*>(data);
+      for (int64_t i = 0; i < queries; ++i) {
+        for (int64_t j = 0; j < keys; ++j) {
+          if (takes_part[i * mask.row_stride + j * mask.col_stride] == 0) {
+            tile[j * wide + i] = -std::numeric_limits<T>::infinity();
+          }
+        }
+      }
+      return;
+    }
+    T* added = scratch->get<T>(keys * wide);
+    gemm_.pack(dtype, data, mask.row_stride, mask.col_stride, queries, keys, wide, added);
+    gemm_.add_row(added, 1, keys * wide, tile);
+  }
+
+  const Attention& attention_;
+  const GemmEngine<T>& gemm_;
+  const AttentionEngine<T>& engine_;
+};
+
+}  // namespace rushlight

@@ -1,0 +1,437 @@
+// Matrix products, over the matrix engine.
+#include <algorithm>
+
+#include "kernels/gemm.h"
+#include "ops/gradient.h"
+#include "ops/operator.h"
+
+#include <rushlight/generated/functions.h>
+
+namespace rushlight {
+namespace {
+
+void check_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype()) {
+    fail(ErrorKind::Runtime, op, "expected m1 and m2 to have the same dtype, but got: ", a.dtype(),
+         " != ", b.dtype());
+  }
+  if (!gemm_supports(a.dtype())) {
+    fail(a.is_complex() ? ErrorKind::NotImplemented : ErrorKind::Runtime, op, "\"", op,
+         "\" not implemented for '", scalar_type_name(a.dtype()), "'");
+  }
+}
+
+void check_dim(std::string_view op, std::string_view name, const Tensor& x, int64_t dim) {
+  if (x.dim() != dim) {
+    fail(ErrorKind::Runtime, op, name, " must be a ", dim == 1 ? "vector" : "matrix", ", got ",
+         x.dim(), "-D tensor of shape ", x.sizes(), "; expected ", dim, "-D");
+  }
+}
+
+// A matrix inside a tensor, from dimension `first`.
+MatrixRef matrix(const Tensor& x, int64_t rows, int64_t cols) {
+  auto stride = [&](int64_t dim) { return dim < 0 ? 0 : x.strides()[static_cast<size_t>(dim)]; };
+  return {x.data(), x.dtype(), stride(rows), stride(cols)};
+}
+
+MutableMatrixRef target(const Tensor& x, int64_t rows, int64_t cols) {
+  MatrixRef ref = matrix(x, rows, cols);
+  return {x.data(), ref.dtype, ref.row_stride, ref.col_stride};
+}
+
+[[noreturn]] void shape_fault(std::string_view op, const Tensor& a, const Tensor& b) {
+  fail(ErrorKind::Runtime, op, "mat1 and mat2 shapes cannot be multiplied (",
+       a.sizes()[static_cast<size_t>(a.dim() - 2)], "x", a.sizes()[static_cast<size_t>(a.dim() - 1)],
+       " and ", b.sizes()[static_cast<size_t>(b.dim() - 2)], "x",
+       b.sizes()[static_cast<size_t>(b.dim() - 1)], ")");
+}
+
+Tensor mm_kernel(const Tensor& self, const Tensor& mat2) {
+  check_dim("mm", "self", self, 2);
+  check_dim("mm", "mat2", mat2, 2);
+  if (self.sizes()[1] != mat2.sizes()[0]) {
+    shape_fault("mm", self, mat2);
+  }
+  check_same_dtype("mm", self, mat2);
+  Tensor out = make_tensor({self.sizes()[0], mat2.sizes()[1]}, self.dtype(), self.device());
+  if (!out.is_meta()) {
+    gemm(out.sizes()[0], out.sizes()[1], self.sizes()[1], matrix(self, 0, 1), matrix(mat2, 0, 1),
+         target(out, 0, 1));
+  }
+  return out;
+}
+
+void check_batches(std::string_view op, const Tensor& a, const Tensor& b) {
+  if (a.dim() != 3 || b.dim() != 3) {
+    fail(ErrorKind::Runtime, op, "batch1 and batch2 must be 3D tensors, got ", a.dim(), "-D ",
+         a.sizes(), " and ", b.dim(), "-D ", b.sizes());
+  }
+  if (a.sizes()[0] != b.sizes()[0] || a.sizes()[2] != b.sizes()[1]) {
+    fail(ErrorKind::Runtime, op, "Expected size for first two dimensions of batch2 tensor to be: [",
+         a.sizes()[0], ", ", a.sizes()[2], "] but got: [", b.sizes()[0], ", ", b.sizes()[1], "].");
+  }
+  check_same_dtype(op, a, b);
+}
+
+void run_batches(const Tensor& a, const Tensor& b, const Tensor& out,
+                 const GemmEpilogue& epilogue = {}, int64_t addend_batch = 0) {
+  BatchStrides strides{a.strides()[0], b.strides()[0], out.strides()[0], addend_batch};
+  gemm_batched(a.sizes()[0], strides, a.sizes()[1], b.sizes()[2], a.sizes()[2], matrix(a, 1, 2),
+               matrix(b, 1, 2), target(out, 1, 2), epilogue);
+}
+
+Tensor bmm_kernel(const Tensor& self, const Tensor& mat2) {
+  check_batches("bmm", self, mat2);
+  Tensor out = make_tensor({self.sizes()[0], self.sizes()[1], mat2.sizes()[2]}, self.dtype(),
+                           self.device());
+  if (!out.is_meta()) {
+    run_batches(self, mat2, out);
+  }
+  return out;
+}
+
+void check_scalars(std::string_view op, DType dtype, const Scalar& beta, const Scalar& alpha) {
+  if (is_integral(dtype, true) && (!beta.is_integral(true) || !alpha.is_integral(true))) {
+    fail(ErrorKind::Runtime, op, "For integral input tensors, argument ",
+         beta.is_integral(true) ? "alpha" : "beta", " must not be a floating point number.");
+  }
+}
+
+// What `self` adds, broadcast to the product's shape; beta scales it.
+GemmEpilogue added(MatrixRef* addend, const Tensor& view, const Scalar& beta, const Scalar& alpha) {
+  GemmEpilogue epilogue;
+  epilogue.alpha = alpha.to_double();
+  if (beta.to_double() != 0) {
+    int64_t rank = view.dim();
+    *addend = matrix(view, rank - 2, rank - 1);
+    epilogue.addend = addend;
+    epilogue.addend_scale = beta.to_double();
+  }
+  return epilogue;
+}
+
+Tensor addmm_kernel(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta,
+                    Scalar alpha) {
+  check_dim("addmm", "mat1", mat1, 2);
+  check_dim("addmm", "mat2", mat2, 2);
+  if (mat1.sizes()[1] != mat2.sizes()[0]) {
+    shape_fault("addmm", mat1, mat2);
+  }
+  check_same_dtype("addmm", mat1, mat2);
+  check_same_dtype("addmm", self, mat2);
+  check_scalars("addmm", self.dtype(), beta, alpha);
+  Tensor out = make_tensor({mat1.sizes()[0], mat2.sizes()[1]}, self.dtype(), self.device());
+  Tensor view = expand(self, out.sizes());
+  if (!out.is_meta()) {
+    MatrixRef addend;
+    gemm(out.sizes()[0], out.sizes()[1], mat1.sizes()[1], matrix(mat1, 0, 1), matrix(mat2, 0, 1),
+         target(out, 0, 1), added(&addend, view, beta, alpha));
+  }
+  return out;
+}
+
+Tensor baddbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
+                      Scalar alpha) {
+  check_batches("baddbmm", batch1, batch2);
+  check_same_dtype("baddbmm", self, batch2);
+  check_scalars("baddbmm", self.dtype(), beta, alpha);
+  Tensor out = make_tensor({batch1.sizes()[0], batch1.sizes()[1], batch2.sizes()[2]}, self.dtype(),
+                           self.device());
+  Tensor view = expand(self, out.sizes());
+  if (!out.is_meta()) {
+    MatrixRef addend;
+    run_batches(batch1, batch2, out, added(&addend, view, beta, alpha), view.strides()[0]);
+  }
+  return out;
+}
+
+Tensor scaled(const Tensor& x, const Scalar& factor) {
+  return factor == Scalar(1) ? x : mul(x, factor);
+}
+
+void product_gradient(Gradient& g, int a, int b, const Scalar& alpha) {
+  if (g.needs(a)) {
+    Tensor other = transpose(g.tensor(b), -2, -1);
+    g.set(a, scaled(matmul(g.grad(), other), alpha));
+  }
+  if (g.needs(b)) {
+    Tensor other = transpose(g.tensor(a), -2, -1);
+    g.set(b, scaled(matmul(other, g.grad()), alpha));
+  }
+}
+
+void added_product_gradient(Gradient& g) {
+  if (g.needs(0)) {
+    g.set(0, scaled(g.grad(), g.scalar(3)));
+  }
+  product_gradient(g, 1, 2, g.scalar(4));
+}
+
+// (..., K) as (M, K), sharing memory where it can.
+Tensor rows_of(const Tensor& x) {
+  return x.dim() == 2 ? x : reshape(x, {-1, x.sizes()[static_cast<size_t>(x.dim() - 1)]});
+}
+
+Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  if (weight.dim() != 2 && weight.dim() != 1) {
+    fail(ErrorKind::Runtime, "linear", "weight must be 2-D or 1-D, got ", weight.dim(),
+         "-D tensor of shape ", weight.sizes());
+  }
+  if (input.dim() == 0) {
+    fail(ErrorKind::Runtime, "linear", "both arguments to linear need to be at least 1D, but they "
+         "are ", input.dim(), "D and ", weight.dim(), "D");
+  }
+  int64_t features = weight.sizes()[static_cast<size_t>(weight.dim() - 1)];
+  int64_t last = input.sizes()[static_cast<size_t>(input.dim() - 1)];
+  int64_t outputs = weight.dim() == 2 ? weight.sizes()[0] : 1;
+  int64_t count = 1;
+  for (int64_t i = 0; i + 1 < input.dim(); ++i) {
+    count *= input.sizes()[static_cast<size_t>(i)];
+  }
+  if (last != features) {
+    fail(ErrorKind::Runtime, "linear", "mat1 and mat2 shapes cannot be multiplied (", count, "x",
+         last, " and ", features, "x", outputs, ")");
+  }
+  check_same_dtype("linear", input, weight);
+  IntList shape(input.sizes());
+  shape.pop_back();
+  if (weight.dim() == 2) {
+    shape.push_back(outputs);
+  }
+  Tensor out = make_tensor(shape, input.dtype(), input.device());
+  MatrixRef addend;
+  GemmEpilogue epilogue;
+  if (bias.defined()) {
+    check_same_dtype("linear", bias, weight);
+    Tensor view = expand(bias, shape);
+    if (!out.is_meta()) {
+      int64_t stride = bias.dim() == 0 || bias.numel() == 1 ? 0 : bias.strides().back();
+      if (bias.dim() > 1) {
+        fail(ErrorKind::Runtime, "linear", "bias must be 1-D, got ", bias.dim(),
+             "-D tensor of shape ", bias.sizes());
+      }
+      addend = {bias.data(), bias.dtype(), 0, stride};
+      epilogue.addend = &addend;
+    }
+  }
+  if (!out.is_meta()) {
+    Tensor rows = input.dim() == 1 ? unsqueeze(input, 0) : rows_of(input);
+    int64_t last_weight = weight.dim() - 1;
+    MatrixRef transposed = matrix(weight, last_weight, weight.dim() == 2 ? 0 : -1);
+    MutableMatrixRef into{out.data(), out.dtype(), outputs, 1};
+    gemm(count, outputs, features, matrix(rows, 0, 1), transposed, into, epilogue);
+  }
+  return out;
+}
+
+void linear_gradient(Gradient& g) {
+  Tensor grad = g.grad();
+  if (g.sizes(1).size() == 1) {  // a vector of weights: the product of each row with it
+    grad = unsqueeze(grad, -1);
+  }
+  if (g.needs(0)) {
+    Tensor weight = g.tensor(1);
+    g.set(0, matmul(grad, weight.dim() == 1 ? unsqueeze(weight, 0) : weight));
+  }
+  Tensor rows = grad.dim() == 1 ? unsqueeze(grad, 0) : rows_of(grad);
+  if (g.needs(1)) {
+    Tensor input = g.tensor(0);
+    input = input.dim() == 1 ? unsqueeze(input, 0) : rows_of(input);
+    Tensor weight_grad = mm(transpose(rows, 0, 1), input);
+    g.set(1, g.sizes(1).size() == 1 ? squeeze(weight_grad, 0) : weight_grad);
+  }
+  if (!g.is_none(2) && g.needs(2)) {
+    g.set(2, sum(rows, {0}, false, std::nullopt));
+  }
+}
+
+void check_vectors(std::string_view op, const Tensor& a, const Tensor& b) {
+  if (a.dim() != 1 || b.dim() != 1) {
+    fail(ErrorKind::Runtime, op, "1D tensors expected, but got ", a.dim(), "D and ", b.dim(),
+         "D tensors");
+  }
+  if (a.sizes()[0] != b.sizes()[0]) {
+    fail(ErrorKind::Runtime, op, "inconsistent tensor size, expected tensor [", a.sizes()[0],
+         "] and src [", b.sizes()[0], "] to have the same number of elements, but got ",
+         a.sizes()[0], " and ", b.sizes()[0], " elements respectively");
+  }
+  if (a.dtype() != b.dtype()) {
+    fail(ErrorKind::Runtime, op, "expected both vectors to have same dtype, but found ",
+         scalar_type_name(a.dtype()), " and ", scalar_type_name(b.dtype()));
+  }
+}
+
+Tensor dot_of(const Tensor& a, const Tensor& b) {
+  check_vectors("dot", a, b);
+  return reshape(mm(unsqueeze(a, 0), unsqueeze(b, 1)), {});
+}
+
+Tensor mv_of(const Tensor& self, const Tensor& vec) {
+  if (self.dim() != 2 || vec.dim() != 1) {
+    fail(ErrorKind::Runtime, "mv", "vector + matrix @ vector expected, got ", self.dim(), ", ",
+         vec.dim());
+  }
+  if (self.sizes()[1] != vec.sizes()[0]) {
+    fail(ErrorKind::Runtime, "mv", "size mismatch, got input (", self.sizes()[0], "), mat (",
+         self.sizes()[0], "x", self.sizes()[1], "), vec (", vec.sizes()[0], ")");
+  }
+  return squeeze(mm(self, unsqueeze(vec, 1)), 1);
+}
+
+// Batched product of more than two dimensions, with broadcasting.
+Tensor matmul_batched(const Tensor& a, const Tensor& b) {
+  int64_t rows = a.sizes()[static_cast<size_t>(a.dim() - 2)];
+  int64_t inner = a.sizes()[static_cast<size_t>(a.dim() - 1)];
+  int64_t cols = b.sizes()[static_cast<size_t>(b.dim() - 1)];
+  if (inner != b.sizes()[static_cast<size_t>(b.dim() - 2)]) {
+    shape_fault("matmul", a, b);
+  }
+  IntArrayRef a_batch(a.sizes().data(), static_cast<size_t>(a.dim() - 2));
+  IntArrayRef b_batch(b.sizes().data(), static_cast<size_t>(b.dim() - 2));
+  IntList batch = broadcast_shapes(a_batch, b_batch, "matmul");
+  int64_t count = checked_numel(batch, "matmul");
+  auto flat = [&](const Tensor& x, int64_t m, int64_t n) {
+    IntList full(batch);
+    full.push_back(m);
+    full.push_back(n);
+    return reshape(expand(x, full), {count, m, n});
+  };
+  Tensor product = bmm(flat(a, rows, inner), flat(b, inner, cols));
+  IntList shape(batch);
+  shape.push_back(rows);
+  shape.push_back(cols);
+  return reshape(product, shape);
+}
+
+Tensor matmul_of(const Tensor& self, const Tensor& other) {
+  if (self.dim() == 0 || other.dim() == 0) {
+    fail(ErrorKind::Runtime, "matmul", "both arguments to matmul need to be at least 1D, but they "
+         "are ", self.dim(), "D and ", other.dim(), "D");
+  }
+  if (self.dim() == 2 && other.dim() == 2) {
+    return mm(self, other);
+  }
+  if (self.dim() == 1 && other.dim() == 1) {
+    return dot(self, other);
+  }
+  if (other.dim() == 1) {
+    if (self.dim() == 2) {
+      return mv(self, other);
+    }
+    return squeeze(matmul(self, unsqueeze(other, 1)), -1);
+  }
+  if (self.dim() == 1) {
+    return squeeze(matmul(unsqueeze(self, 0), other), -2);
+  }
+  if (other.dim() == 2) {  // one matrix for all rows: a single product
+    if (self.sizes()[static_cast<size_t>(self.dim() - 1)] != other.sizes()[0]) {
+      Tensor rows = rows_of(self);
+      shape_fault("matmul", rows, other);
+    }
+    IntList shape(self.sizes());
+    shape.back() = other.sizes()[1];
+    return reshape(mm(rows_of(self), other), shape);
+  }
+  return matmul_batched(self, other);
+}
+
+Tensor outer_of(const Tensor& self, const Tensor& vec2) {
+  if (self.dim() != 1 || vec2.dim() != 1) {
+    fail(ErrorKind::Runtime, "outer", "outer: Expected 1-D argument ",
+         self.dim() != 1 ? "self" : "vec2", ", but got ", self.dim() != 1 ? self.dim() : vec2.dim(),
+         "-D");
+  }
+  return mul(unsqueeze(self, 1), vec2);
+}
+
+}  // namespace
+
+RUSHLIGHT_OPERATORS(matmul) {
+  op("mm(Tensor self, Tensor mat2) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Product of two matrices: (M, K) by (K, N).")
+      .kernel(mm_kernel)
+      .gradient("self mat2", [](Gradient& g) { product_gradient(g, 0, 1, Scalar(1)); });
+  op("bmm(Tensor self, Tensor mat2) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Products of batches: (B, M, K) by (B, K, N).")
+      .kernel(bmm_kernel)
+      .gradient("self mat2", [](Gradient& g) { product_gradient(g, 0, 1, Scalar(1)); });
+  op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     kUnary)
+      .doc("beta * self + alpha * mat1 @ mat2; NaN in self is ignored where beta is 0.")
+      .kernel(addmm_kernel)
+      .gradient("mat1 mat2", added_product_gradient);
+  op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
+     "-> Tensor",
+     kUnary)
+      .doc("beta * self + alpha * batch1 @ batch2, batch by batch.")
+      .kernel(baddbmm_kernel)
+      .gradient("batch1 batch2", added_product_gradient);
+  op("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kNN | kOut)
+      .doc("input @ weight^T + bias: (..., K) with (N, K) and (N) gives (..., N).")
+      .kernel(linear_kernel)
+      .gradient("input weight", linear_gradient);
+  op("matmul(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Matrix product with NumPy's rules for vectors and batches.")
+      .composition(matmul_of);
+  op("linalg_matmul(Tensor input, Tensor other) -> Tensor", kFunction | kOut)
+      .doc("Another name of matmul.")
+      .composition(matmul_of);
+  op("mv(Tensor self, Tensor vec) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Product of a matrix and a vector.")
+      .composition(mv_of);
+  op("dot(Tensor self, Tensor tensor) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Inner product of two vectors.")
+      .composition(dot_of);
+  op("vdot(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("dot, for real vectors.")
+      .composition(dot_of);
+  op("inner(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Sums of products along the last dimension of both.")
+      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
+        if (self.dim() == 0 || other.dim() == 0) {
+          return mul(self, other);
+        }
+        if (self.sizes().back() != other.sizes().back()) {
+          fail(ErrorKind::Runtime, "inner", "inner() the last dimension must match on both input "
+               "tensors but got shapes ", self.sizes(), " and ", other.sizes());
+        }
+        return tensordot(self, other, {-1}, {-1});
+      });
+  op("outer(Tensor self, Tensor vec2) -> Tensor", kFunction | kMethod | kOut)
+      .doc("All products of the elements of two vectors.")
+      .composition(outer_of);
+  op("ger(Tensor self, Tensor vec2) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Another name of outer.")
+      .composition(outer_of);
+  op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     kUnary)
+      .doc("beta * self + alpha * mat @ vec.")
+      .composition([](const Tensor& self, const Tensor& mat, const Tensor& vec, Scalar beta,
+                      Scalar alpha) -> Tensor {
+        if (mat.dim() != 2 || vec.dim() != 1) {
+          fail(ErrorKind::Runtime, "addmv", "vector + matrix @ vector expected, got ", self.dim(),
+               ", ", mat.dim(), ", ", vec.dim());
+        }
+        Tensor column = unsqueeze(self.dim() == 0 ? expand(self, {1}) : self, 1);
+        return squeeze(addmm(column, mat, unsqueeze(vec, 1), beta, alpha), 1);
+      });
+  op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     kUnary)
+      .doc("beta * self + alpha * outer(vec1, vec2).")
+      .composition([](const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar beta,
+                      Scalar alpha) -> Tensor {
+        Tensor product = scaled(outer(vec1, vec2), alpha);
+        return beta == Scalar(0) ? product : add(scaled(self, beta), product);
+      });
+  op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
+     "-> Tensor",
+     kUnary)
+      .doc("beta * self + alpha * the sum of the products of batches.")
+      .composition([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
+                      Scalar alpha) -> Tensor {
+        Tensor product = scaled(sum(bmm(batch1, batch2), {0}, false, std::nullopt), alpha);
+        return beta == Scalar(0) ? product : add(scaled(self, beta), product);
+      });
+}
+
+}  // namespace rushlight

@@ -1,0 +1,122 @@
+// Scans: running sums, products and extremes along a dimension.
+#include "ops/elementwise.h"
+#include "ops/gradient.h"
+#include "ops/rows.h"
+
+#include <rushlight/generated/functions.h>
+
+namespace rushlight {
+
+using loop::Combine;
+using loop::Expr;
+
+namespace {
+
+RowSpec scan_spec(Combine combine) {
+  RowSpec spec;
+  spec.results = {{RowShape::Full, RowType::Sum}};
+  spec.body = [combine](Rows& r) { r.store(0, r.scan(combine, r.in(0))); };
+  spec.compute = RowType::Sum;
+  spec.ordered = true;
+  spec.scans = true;
+  return spec;
+}
+
+// Sums from each position to the end.
+Tensor reversed_cumsum(const Tensor& x, int64_t dim) {
+  return x.dim() == 0 ? x : flip(cumsum(flip(x, {dim}), dim), {dim});
+}
+
+// d out_j / d x_i = out_j / x_i for j >= i; zeros of x need the product without them, which an
+// outer form gives exactly.
+void cumprod_gradient(Gradient& g) {
+  Tensor x = g.tensor(0);
+  int64_t rank = x.dim();
+  if (rank == 0) {
+    g.set(0, g.grad());
+    return;
+  }
+  int64_t dim = wrap_dim(g.integer(1), rank, "cumprod");
+  if (thread_state.grad_mode || eq(x, Scalar(0)).any().item().to_bool()) {
+    // out_j without x_i, for each i: n products with x_i replaced by 1, masked to j >= i.
+    int64_t length = x.sizes()[static_cast<size_t>(dim)];
+    Tensor moved = movedim(x, {dim}, {-1});
+    Tensor eye_mask = eye(length, TensorOptions(DType::Bool));
+    Tensor replaced = where(eye_mask, Scalar(1), unsqueeze(moved, -2));  // (..., i, j)
+    Tensor products = triu(cumprod(replaced, -1));
+    Tensor grad = unsqueeze(movedim(g.grad(), {dim}, {-1}), -2);
+    g.set(0, movedim(sum(mul(products, grad), {-1}, false, std::nullopt), {-1}, {dim}));
+    return;
+  }
+  g.set(0, div(reversed_cumsum(mul(g.grad(), g.result()), dim), x));
+}
+
+// The running extreme and where it last was: PyTorch takes the later of equal ones.
+RowSpec extreme_scan(Combine combine) {
+  RowSpec spec;
+  spec.results = {{RowShape::Full, RowType::Same}, {RowShape::Full, RowType::Long}};
+  spec.body = [combine](Rows& r) {
+    Expr x = r.in(0);
+    Expr most = r.scan(combine, x);
+    Expr hit = x == most;
+    if (is_floating(r.dtype())) {
+      hit = hit | (loop::isnan(x) & loop::isnan(most));
+    }
+    Expr none = loop::constant_int(0, DType::Int64);
+    r.store(0, most);
+    r.store(1, r.scan(Combine::Max, loop::where(hit, r.position(), none)));
+  };
+  spec.ordered = true;
+  spec.scans = true;
+  return spec;
+}
+
+void extreme_scan_gradient(Gradient& g) {
+  if (g.sizes(0).empty()) {
+    g.set(0, g.grad());
+    return;
+  }
+  g.set(0, scatter_add(zeros(g.sizes(0), g.grad().options()), g.integer(1), g.result(1), g.grad()));
+}
+
+Tensor log_cum_sum_exp(const Tensor& self, int64_t dim) {
+  if (self.dim() == 0 || self.numel() == 0) {
+    return clone(self);
+  }
+  // Shifted by the running maximum's last value; rows of -inf stay so.
+  Tensor most = amax(self, {dim}, true);
+  Tensor shift = masked_fill(most, isinf(most), Scalar(0));
+  return add(log(cumsum(exp(sub(self, shift)), dim)), shift);
+}
+
+}  // namespace
+
+RUSHLIGHT_OPERATORS(scan) {
+  auto rows = [](Entry entry, RowSpec spec) {
+    entry.body(Kind::Reduction, make_rows(entry.entry().schema, std::move(spec)));
+    return entry;
+  };
+  rows(op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kUnary)
+           .doc("Running sum along a dimension; integers sum as int64."),
+       scan_spec(Combine::Sum))
+      .gradient("", [](Gradient& g) { g.set(0, reversed_cumsum(g.grad(), g.integer(1))); });
+  rows(op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kUnary)
+           .doc("Running product along a dimension; integers multiply as int64."),
+       scan_spec(Combine::Prod))
+      .gradient("self result", cumprod_gradient);
+  rows(op("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+          kFunction | kMethod | kOut)
+           .doc("Running maximum and its last position."),
+       extreme_scan(Combine::Max))
+      .gradient("result1", extreme_scan_gradient);
+  rows(op("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+          kFunction | kMethod | kOut)
+           .doc("Running minimum and its last position."),
+       extreme_scan(Combine::Min))
+      .gradient("result1", extreme_scan_gradient);
+  op("logcumsumexp(Tensor self, int dim) -> Tensor", kFunction | kMethod | kOut)
+      .doc("log of the running sum of exp along a dimension.")
+      .composition(log_cum_sum_exp);
+}
+
+}  // namespace rushlight
