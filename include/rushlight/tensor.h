@@ -61,6 +61,8 @@ struct TensorImpl {
     kContiguous = 4,       // row-major without gaps
     kInference = 8,        // made in inference mode
     kOwnsPython = 16,      // the C++ side keeps the Python object alive, not the reverse
+    kTracksBase = 32,      // a view that autograd tracks: requires grad where its base does
+    kUnversioned = 64,     // made by `.data`: writes to it and its views pass unseen by autograd
   };
   bool has(Flag flag) const { return flags & flag; }
   void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }
@@ -86,6 +88,8 @@ extern void (*release_python_object)(TensorImpl* tensor);
 void retain(StorageImpl* storage);
 void release(StorageImpl* storage);
 void destroy(TensorImpl* tensor);
+// Of a kTracksBase tensor (src/autograd/view.cpp).
+bool base_requires_grad(const TensorImpl* view);
 
 struct TensorOptions {
   std::optional<DType> dtype_;
@@ -161,7 +165,11 @@ class RUSHLIGHT_API Tensor {
   TensorOptions options() const { return TensorOptions(dtype()).device(device()); }
   StorageImpl* storage() const { return impl_->storage; }
   uint32_t version() const { return impl_->storage->version.load(std::memory_order_relaxed); }
-  void bump_version() const { impl_->storage->version.fetch_add(1, std::memory_order_relaxed); }
+  void bump_version() const {
+    if (!impl_->has(TensorImpl::kUnversioned)) {
+      impl_->storage->version.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
 
   // The first element. Error(Runtime) on meta tensors when read through data_ptr<T>().
   void* data() const {
@@ -180,7 +188,10 @@ class RUSHLIGHT_API Tensor {
   std::string to_string() const;  // PyTorch's repr
 
   // Autograd (src/autograd/tensor_methods.cpp).
-  bool requires_grad() const { return impl_->has(TensorImpl::kRequiresGrad); }
+  bool requires_grad() const {
+    return impl_->has(TensorImpl::kRequiresGrad) ||
+           (impl_->has(TensorImpl::kTracksBase) && base_requires_grad(impl_));
+  }
   const Tensor& requires_grad_(bool on = true) const;
   bool is_leaf() const;
   const Tensor& grad() const;      // undefined where there is none

@@ -140,7 +140,7 @@ RUSHLIGHT_OPERATORS(binary) {
       .elementwise(Rule::Promote, [](Elementwise& e) {
         return e.dtype() == DType::Bool ? e.in(0) & e.in(1) : e.in(0) * e.in(1);
       })
-      .gradient("self other", multiply_gradient);
+      .gradient("self:other other:self", multiply_gradient);
   op("div.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
       .doc("self / other; integers give floats.")
       .elementwise(Rule::Float, [](Elementwise& e) { return e.in(0) / e.in(1); });

@@ -76,15 +76,15 @@ class Gradients {
     }
   }
 
-  // Which tensor arguments the derived gradients of this operator read.
-  uint64_t reads() {
-    uint64_t mask = 0;
-    for (size_t i = 0; i < forward_.schema.arguments.size(); ++i) {
+  // By argument: which tensor arguments its derived gradient reads.
+  std::vector<uint64_t> reads() {
+    std::vector<uint64_t> masks(forward_.schema.arguments.size());
+    for (size_t i = 0; i < masks.size(); ++i) {
       if (forward_.schema.arguments[i].type == SchemaType::Tensor) {
-        mask |= probe(static_cast<int>(i)).reads;
+        masks[i] = probe(static_cast<int>(i)).reads;
       }
     }
-    return mask;
+    return masks;
   }
 
  private:
@@ -223,7 +223,10 @@ class Gradients {
 void derive_gradient(Operator& op, Rule rule, ElementwiseFunction function) {
   auto gradients = std::make_shared<Gradients>(op, rule, std::move(function));
   if (!(op.variants & kInternal)) {
-    op.saved_arguments = gradients->reads();
+    op.reads = gradients->reads();
+    for (uint64_t mask : op.reads) {
+      op.saved_arguments |= mask;
+    }
   } else {
     // A derived gradient saves all that it was given: its own gradients are rarely taken.
     for (size_t i = 0; i < op.schema.arguments.size(); ++i) {

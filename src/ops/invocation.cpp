@@ -66,6 +66,11 @@ void bump_versions(const Invocation& inv) {
   }
 }
 
+// Views are tracked, and writes checked, whether or not anything requires grad.
+bool concerns_autograd(const Invocation& inv) {
+  return inv.form != Form::Functional || inv.op->kind == Kind::View || any_requires_grad(inv);
+}
+
 }  // namespace
 
 void install_door(Door door, DoorFunction function) {
@@ -75,7 +80,7 @@ void install_door(Door door, DoorFunction function) {
 void pass(Invocation& inv, Door door) {
   uint32_t later = ~((static_cast<uint32_t>(door) << 1) - 1);
   uint32_t open = thread_state.doors & later;
-  if (open == kAutogradDoor && inv.op->kind != Kind::View && !any_requires_grad(inv)) {
+  if (open == kAutogradDoor && !concerns_autograd(inv)) {
     open = 0;
   }
   enter(inv, open);
@@ -83,7 +88,7 @@ void pass(Invocation& inv, Door door) {
 
 void invoke(Invocation& inv) {
   uint32_t open = thread_state.doors;
-  if (open == kAutogradDoor && inv.op->kind != Kind::View && !any_requires_grad(inv)) {
+  if (open == kAutogradDoor && !concerns_autograd(inv)) {
     run_body(inv);
     return;
   }

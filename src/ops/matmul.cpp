@@ -350,26 +350,26 @@ RUSHLIGHT_OPERATORS(matmul) {
   op("mm(Tensor self, Tensor mat2) -> Tensor", kFunction | kMethod | kOut)
       .doc("Product of two matrices: (M, K) by (K, N).")
       .kernel(mm_kernel)
-      .gradient("self mat2", [](Gradient& g) { product_gradient(g, 0, 1, Scalar(1)); });
+      .gradient("self:mat2 mat2:self", [](Gradient& g) { product_gradient(g, 0, 1, Scalar(1)); });
   op("bmm(Tensor self, Tensor mat2) -> Tensor", kFunction | kMethod | kOut)
       .doc("Products of batches: (B, M, K) by (B, K, N).")
       .kernel(bmm_kernel)
-      .gradient("self mat2", [](Gradient& g) { product_gradient(g, 0, 1, Scalar(1)); });
+      .gradient("self:mat2 mat2:self", [](Gradient& g) { product_gradient(g, 0, 1, Scalar(1)); });
   op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      kUnary)
       .doc("beta * self + alpha * mat1 @ mat2; NaN in self is ignored where beta is 0.")
       .kernel(addmm_kernel)
-      .gradient("mat1 mat2", added_product_gradient);
+      .gradient("mat1:mat2 mat2:mat1", added_product_gradient);
   op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
      "-> Tensor",
      kUnary)
       .doc("beta * self + alpha * batch1 @ batch2, batch by batch.")
       .kernel(baddbmm_kernel)
-      .gradient("batch1 batch2", added_product_gradient);
+      .gradient("batch1:batch2 batch2:batch1", added_product_gradient);
   op("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kNN | kOut)
       .doc("input @ weight^T + bias: (..., K) with (N, K) and (N) gives (..., N).")
       .kernel(linear_kernel)
-      .gradient("input weight", linear_gradient);
+      .gradient("input:weight weight:input", linear_gradient);
   op("matmul(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("Matrix product with NumPy's rules for vectors and batches.")
       .composition(matmul_of);

@@ -135,6 +135,13 @@ Entry& Entry::body(Kind kind, std::unique_ptr<Body> made) {
 }
 
 Entry& Entry::gradient(std::string_view saves, GradientRule rule) {
+  op_.saved_arguments = 0;
+  op_.saved_results = 0;
+  op_.reads.clear();
+  bool by_argument = saves.find(':') != std::string_view::npos;
+  if (by_argument) {
+    op_.reads.resize(op_.schema.arguments.size());
+  }
   while (!saves.empty()) {
     size_t blank = saves.find(' ');
     std::string_view word = saves.substr(0, blank);
@@ -142,9 +149,15 @@ Entry& Entry::gradient(std::string_view saves, GradientRule rule) {
     if (word.empty()) {
       continue;
     }
-    int argument = op_.schema.find(word);
+    size_t colon = word.find(':');
+    int reader = colon == std::string_view::npos ? -1 : op_.schema.find(word.substr(0, colon));
+    int argument = op_.schema.find(word.substr(colon + 1));
     if (argument >= 0) {
-      op_.saved_arguments |= uint64_t{1} << argument;
+      uint64_t bit = uint64_t{1} << argument;
+      op_.saved_arguments |= bit;
+      for (size_t i = 0; i < op_.reads.size(); ++i) {
+        op_.reads[i] |= reader < 0 || i == static_cast<size_t>(reader) ? bit : 0;
+      }
     } else if (word.substr(0, 6) == "result") {
       int position = word.size() == 6 ? 0 : std::stoi(std::string(word.substr(6)));
       op_.saved_results |= uint64_t{1} << position;

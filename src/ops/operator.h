@@ -84,6 +84,9 @@ class Operator {
   GradientRule gradient;        // empty: see differentiable
   uint64_t saved_arguments = 0; // bit i: gradient reads tensor argument i
   uint64_t saved_results = 0;
+  // By argument: which tensor arguments its gradient alone reads, so that others need not be kept
+  // where only it is differentiated. Empty: all that are saved.
+  std::vector<uint64_t> reads;
   bool differentiable = true;   // false: results never require grad
   int inplace_argument = 0;     // which argument the in-place form writes
   std::string samples;          // name of the sample-input maker of the generic tests
@@ -114,7 +117,7 @@ class Entry {
   Entry& kernel_into(BoxedFunction function);
   Entry& body(Kind kind, std::unique_ptr<Body> body);
   // `saves`: names of tensor arguments and results that the rule reads, blank-separated;
-  // "result" or "result0", "result1" for results.
+  // "result" or "result0", "result1" for results. "x:y": of the gradients, only that of x reads y.
   Entry& gradient(std::string_view saves, GradientRule rule);
   Entry& not_differentiable();
   Entry& samples(std::string_view name);

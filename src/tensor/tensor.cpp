@@ -165,7 +165,7 @@ Tensor make_view(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int
   retain(base.storage());
   TensorImpl* impl = new_impl(sizes, strides, dtype, base.storage());
   impl->offset = offset;
-  impl->set(TensorImpl::kInference, base.impl()->has(TensorImpl::kInference));
+  impl->flags |= base.impl()->flags & (TensorImpl::kInference | TensorImpl::kUnversioned);
   return Tensor(impl);
 }
 

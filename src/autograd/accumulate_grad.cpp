@@ -1,0 +1,110 @@
+#include "autograd/accumulate_grad.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "autograd/operators.h"
+#include "ops/invocation.h"
+
+namespace rushlight::autograd {
+namespace {
+
+// Whether nobody else can see the tensor, so that it may become the grad itself.
+bool is_sole_owner(const Tensor& tensor) {
+  return tensor.impl()->references.load(std::memory_order_acquire) == 1 &&
+         tensor.storage()->references.load(std::memory_order_acquire) == 1;
+}
+
+// Whether each element has a place of its own and none is skipped, in some order of dimensions.
+bool is_dense(const TensorImpl& tensor) {
+  if (tensor.has(TensorImpl::kContiguous)) {
+    return true;
+  }
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (size_t i = 0; i < tensor.sizes.size(); ++i) {
+    if (tensor.sizes[i] != 1) {
+      steps.emplace_back(tensor.strides[i], tensor.sizes[i]);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t expected = 1;
+  for (auto [stride, size] : steps) {
+    if (stride != expected) {
+      return false;
+    }
+    expected *= size;
+  }
+  return true;
+}
+
+// A grad is laid out like its leaf, where that has no gaps; else row-major.
+bool is_laid_out_like(const Tensor& gradient, const TensorImpl& leaf) {
+  if (leaf.has(TensorImpl::kContiguous) || !is_dense(leaf)) {
+    return gradient.is_contiguous();
+  }
+  return IntArrayRef(leaf.strides) == gradient.strides();
+}
+
+Tensor first_grad(Tensor gradient, const TensorImpl& leaf) {
+  if (thread_state.grad_mode) {
+    return ops::clone(gradient);
+  }
+  if (is_sole_owner(gradient) && is_laid_out_like(gradient, leaf)) {
+    return gradient;
+  }
+  IntList strides = is_dense(leaf) ? leaf.strides : contiguous_strides(leaf.sizes);
+  Tensor copy = make_strided(leaf.sizes, strides, gradient.dtype(), gradient.device());
+  ops::copy_(copy, gradient);
+  return copy;
+}
+
+}  // namespace
+
+AccumulateGrad::AccumulateGrad(TensorImpl* leaf) {
+  leaf_ = leaf;
+  sequence_ = std::numeric_limits<uint64_t>::max();
+}
+
+HookHandle AccumulateGrad::add_accumulate_hook(AccumulateHook hook) {
+  auto alive = std::make_shared<std::atomic<bool>>(true);
+  std::lock_guard lock(hooks_mutex_);
+  hooks_.push_back({std::move(hook), alive});
+  return HookHandle(alive);
+}
+
+void AccumulateGrad::accumulate(Tensor gradient) {
+  std::lock_guard lock(mutex_);
+  Tensor& grad = static_cast<AutogradMetaImpl*>(leaf_->autograd)->grad;
+  if (!grad.defined()) {
+    grad = first_grad(std::move(gradient), *leaf_);
+  } else if (thread_state.grad_mode) {
+    grad = ops::add(grad, gradient);
+  } else {
+    ops::add_(grad, gradient);
+  }
+}
+
+TensorList AccumulateGrad::apply(TensorList&& gradients) {
+  if (!gradients[0].defined() || !leaf_->has(TensorImpl::kRequiresGrad)) {
+    return {};
+  }
+  accumulate(std::move(gradients[0]));
+  std::vector<Hook<AccumulateHook>> hooks;
+  {
+    std::lock_guard lock(hooks_mutex_);
+    if (hooks_.empty()) {
+      return {};
+    }
+    hooks = hooks_;
+  }
+  Tensor self = leaf();
+  for (const Hook<AccumulateHook>& hook : hooks) {
+    if (*hook.alive) {
+      hook.function(self);
+    }
+  }
+  return {};
+}
+
+}  // namespace rushlight::autograd

@@ -1,0 +1,29 @@
+// The node at a leaf: adds what arrives to the leaf's grad.
+#pragma once
+
+#include "autograd/meta.h"
+
+namespace rushlight::autograd {
+
+// Owned by the leaf's record and alive as long as the leaf.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(TensorImpl* leaf);
+  TensorList apply(TensorList&& gradients) override;
+  std::string name() const override { return "AccumulateGrad"; }
+  uint32_t input_count() const override { return 1; }
+  InputMetadata input(uint32_t) const override {
+    return {leaf_->sizes, leaf_->dtype, leaf_->device};
+  }
+  Tensor leaf() const { return Tensor::share(leaf_); }
+  HookHandle add_accumulate_hook(AccumulateHook hook);
+
+ private:
+  void accumulate(Tensor gradient);
+
+  std::mutex mutex_;  // backward may run in several threads
+  std::mutex hooks_mutex_;
+  std::vector<Hook<AccumulateHook>> hooks_;
+};
+
+}  // namespace rushlight::autograd

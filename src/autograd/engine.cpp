@@ -1,0 +1,196 @@
+#include "autograd/engine.h"
+
+#include <exception>
+#include <thread>
+
+#include "autograd/graph_task.h"
+#include "autograd/meta.h"
+#include "autograd/node_run.h"
+#include "ops/invocation.h"
+
+namespace rushlight::autograd {
+namespace {
+
+thread_local GraphTask* current_task = nullptr;
+thread_local int depth = 0;
+
+// Backward inside backward beyond this depth goes on with a stack of its own.
+constexpr int kMaxDepth = 60;
+
+// The mode that a task runs in, and the task itself, for a scope.
+class TaskScope {
+ public:
+  explicit TaskScope(GraphTask* task)
+      : previous_(current_task), grad_mode_(thread_state.grad_mode) {
+    current_task = task;
+    ++depth;
+    thread_state.grad_mode = task->options().create_graph;
+  }
+  ~TaskScope() {
+    current_task = previous_;
+    --depth;
+    thread_state.grad_mode = grad_mode_;
+  }
+  TaskScope(const TaskScope&) = delete;
+
+ private:
+  GraphTask* previous_;
+  bool grad_mode_;
+};
+
+TensorList run_task(GraphTask& task, TensorList gradients) {
+  TaskScope scope(&task);
+  return task.run(std::move(gradients));
+}
+
+TensorList run_in_thread(GraphTask& task, TensorList gradients) {
+  TensorList result;
+  std::exception_ptr error;
+  ThreadState state = thread_state;
+  std::thread thread([&] {
+    thread_state = state;
+    try {
+      result = run_task(task, std::move(gradients));
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  thread.join();
+  if (error) {
+    std::rethrow_exception(error);
+  }
+  return result;
+}
+
+std::string size_text(IntArrayRef sizes) {
+  return cat("torch.Size(", sizes, ")");
+}
+
+Tensor root_gradient(const Tensor& output, const Tensor& given, size_t position) {
+  if (given.defined()) {
+    if (!(given.sizes() == output.sizes())) {
+      fail(ErrorKind::Runtime, "", "Mismatch in shape: grad_output[", position, "] has a shape of ",
+           size_text(given.sizes()), " and output[", position, "] has a shape of ",
+           size_text(output.sizes()), ".");
+    }
+    if (is_complex(given.dtype()) != output.is_complex()) {
+      fail(ErrorKind::Runtime, "",
+           "For complex Tensors, both grad_output and output are required "
+           "to have the same dtype. Mismatch in dtype: grad_output[",
+           position, "] has a dtype of ", given.dtype(), " and output[", position,
+           "] has a dtype of ", output.dtype(), ".");
+    }
+    return given;
+  }
+  if (!output.requires_grad()) {
+    return {};
+  }
+  if (output.numel() != 1) {
+    fail(ErrorKind::Runtime, "", "grad can be implicitly created only for scalar outputs");
+  }
+  if (!output.is_floating_point()) {
+    fail(ErrorKind::Runtime, "",
+         "grad can be implicitly created only for real scalar outputs but "
+         "got ",
+         output.dtype());
+  }
+  return ops::one(output.sizes(), output.dtype(), output.device());
+}
+
+std::vector<Edge> root_edges(const TensorList& outputs) {
+  std::vector<Edge> roots;
+  roots.reserve(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Edge edge = gradient_edge(outputs[i]);
+    if (!edge) {
+      fail(ErrorKind::Runtime, "", "element ", i,
+           " of tensors does not require grad and does not have a grad_fn");
+    }
+    roots.push_back(std::move(edge));
+  }
+  return roots;
+}
+
+std::vector<Edge> input_edges(const TensorList& inputs, bool accumulate) {
+  std::vector<Edge> edges;
+  edges.reserve(inputs.size());
+  for (const Tensor& input : inputs) {
+    if (!input.defined() || !input.requires_grad()) {
+      fail(ErrorKind::Runtime, "", "One of the differentiated Tensors does not require grad");
+    }
+    if (accumulate) {
+      input.retain_grad();
+    }
+    edges.push_back(gradient_edge(input));
+  }
+  return edges;
+}
+
+}  // namespace
+
+TensorList run_graph(const std::vector<Edge>& roots, TensorList gradients,
+                     const std::vector<Edge>& inputs, const BackwardOptions& options) {
+  for (size_t i = 0; i < roots.size(); ++i) {
+    if (gradients[i].defined()) {
+      fit_gradient(gradients[i], roots[i].node->input(roots[i].input),
+                   cat("invalid gradient at index ", i));
+    }
+  }
+  GraphTask task(roots, inputs, options);
+  TensorList result = depth < kMaxDepth ? run_task(task, std::move(gradients))
+                                        : run_in_thread(task, std::move(gradients));
+  if (options.accumulate) {
+    return {};
+  }
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!result[i].defined() && !options.allow_unused) {
+      fail(ErrorKind::Runtime, "", "The differentiated Tensor at index ", i,
+           " appears to not have been used in the graph. Set allow_unused=True if this is the "
+           "desired behavior.");
+    }
+  }
+  return result;
+}
+
+TensorList run_backward(const TensorList& outputs, const TensorList& gradients,
+                        const TensorList& inputs, const BackwardOptions& options) {
+  if (!gradients.empty() && gradients.size() != outputs.size()) {
+    fail(ErrorKind::Runtime, "", "got ", outputs.size(), " tensors and ", gradients.size(),
+         " gradients");
+  }
+  TensorList starts;
+  starts.reserve(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    starts.push_back(root_gradient(outputs[i], gradients.empty() ? Tensor() : gradients[i], i));
+  }
+  std::vector<Edge> roots = root_edges(outputs);
+  return run_graph(roots, std::move(starts), input_edges(inputs, options.accumulate), options);
+}
+
+bool is_edge_wanted(const Node& node, uint32_t edge) {
+  return current_task == nullptr || current_task->is_wanted(node.edge(edge).node.get());
+}
+
+void queue_callback(std::function<void()> function) {
+  if (current_task == nullptr) {
+    fail(ErrorKind::Runtime, "", "Final callbacks can only be installed during backward pass.");
+  }
+  current_task->add_callback(std::move(function));
+}
+
+void backward(const TensorList& tensors, const TensorList& gradients,
+              std::optional<bool> retain_graph, bool create_graph, const TensorList& inputs) {
+  run_backward(tensors, gradients, inputs,
+               {retain_graph.value_or(create_graph), create_graph, true, true});
+}
+
+TensorList grad(const TensorList& outputs, const TensorList& inputs, const TensorList& gradients,
+                std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
+  if (inputs.empty()) {
+    fail(ErrorKind::Value, "", "grad requires non-empty inputs.");
+  }
+  return run_backward(outputs, gradients, inputs,
+                      {retain_graph.value_or(create_graph), create_graph, false, allow_unused});
+}
+
+}  // namespace rushlight::autograd

@@ -1,0 +1,36 @@
+// The engine: walks a graph from its roots, later nodes first, and sums gradients on the way.
+//
+// Each call is one task, run by the calling thread; calls from different threads, and from hooks
+// and backward functions inside a task, may share nodes. The order of summation is fixed by the
+// graph: the same graph gives the same bits.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "autograd/node.h"
+
+namespace rushlight::autograd {
+
+struct BackwardOptions {
+  bool retain_graph = false;
+  bool create_graph = false;
+  bool accumulate = true;     // into leaves; false: gradients of `inputs` are the result
+  bool allow_unused = false;  // unused inputs have undefined gradients
+};
+
+// `inputs`: empty for all leaves. The result has one gradient an input where not accumulating.
+RUSHLIGHT_API TensorList run_backward(const TensorList& outputs, const TensorList& gradients,
+                                      const TensorList& inputs, const BackwardOptions& options);
+// The same from and to edges, for those who hold nodes instead of tensors.
+RUSHLIGHT_API TensorList run_graph(const std::vector<Edge>& roots, TensorList gradients,
+                                   const std::vector<Edge>& inputs, const BackwardOptions& options);
+
+// The node that this thread runs; null outside backward.
+RUSHLIGHT_API Node* running_node();
+// Whether the running task uses the gradient along this edge.
+bool is_edge_wanted(const Node& node, uint32_t edge);
+// Runs `function` when the running task ends well. Error(Runtime) outside backward.
+RUSHLIGHT_API void queue_callback(std::function<void()> function);
+
+}  // namespace rushlight::autograd

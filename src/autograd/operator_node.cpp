@@ -1,0 +1,291 @@
+#include "autograd/operator_node.h"
+
+#include <limits>
+#include <new>
+
+#include "autograd/meta.h"
+
+namespace rushlight::autograd {
+namespace {
+
+bool takes_tensors(const Argument& argument) {
+  return argument.type == SchemaType::Tensor;
+}
+
+}  // namespace
+
+// Where the parts of a node lie behind it.
+struct NodeLayout {
+  size_t arguments = 0;
+  size_t argument_tensors = 0;
+  size_t results = 0;
+  size_t dims = 0;
+
+  void count(const Tensor& tensor) {
+    dims += tensor.defined() ? static_cast<size_t>(tensor.dim()) : 0;
+  }
+  explicit NodeLayout(const Invocation& inv);
+  OperatorNode* place(const Operator& op) const;
+};
+
+NodeLayout::NodeLayout(const Invocation& inv) : arguments(inv.argument_count) {
+  const std::vector<Argument>& declared = inv.op->schema.arguments;
+  for (size_t i = 0; i < arguments; ++i) {
+    const Value& value = inv.arguments[i];
+    if (value.is_tensor()) {
+      ++argument_tensors;
+      count(value.tensor());
+    } else if (value.tag() == Value::Tag::Tensors) {
+      for (const Tensor& item : value.tensors()) {
+        ++argument_tensors;
+        count(item);
+      }
+    } else if (takes_tensors(declared[i]) && !declared[i].list) {
+      ++argument_tensors;
+    }
+  }
+  for (int i = 0; i < inv.result_count; ++i) {
+    const Value& value = inv.results[i];
+    if (value.is_tensor()) {
+      ++results;
+      count(value.tensor());
+    } else if (value.tag() == Value::Tag::Tensors) {
+      results += value.tensors().size();
+      for (const Tensor& item : value.tensors()) {
+        count(item);
+      }
+    } else {
+      ++results;
+    }
+  }
+  if (argument_tensors + results > std::numeric_limits<int16_t>::max()) {
+    fail(ErrorKind::Runtime, inv.op->name(), "takes or makes ", argument_tensors + results,
+         " tensors: a graph records at most 32767 a call");
+  }
+}
+
+OperatorNode* NodeLayout::place(const Operator& op) const {
+  size_t records = argument_tensors + results;
+  size_t bytes = arguments * sizeof(ArgumentRecord) + records * sizeof(TensorRecord) +
+                 argument_tensors * sizeof(Edge) + dims * sizeof(int64_t);
+  auto* node = new (Node::Tail{bytes}) OperatorNode(op);
+  char* at = reinterpret_cast<char*>(node + 1);
+  node->arguments_ = reinterpret_cast<ArgumentRecord*>(at);
+  at += arguments * sizeof(ArgumentRecord);
+  node->records_ = reinterpret_cast<TensorRecord*>(at);
+  at += records * sizeof(TensorRecord);
+  node->edges_ = reinterpret_cast<Edge*>(at);
+  for (size_t i = 0; i < arguments; ++i) {
+    new (node->arguments_ + i) ArgumentRecord;
+  }
+  for (size_t i = 0; i < records; ++i) {
+    new (node->records_ + i) TensorRecord;
+  }
+  for (size_t i = 0; i < argument_tensors; ++i) {
+    new (node->edges_ + i) Edge;
+  }
+  node->argument_count_ = static_cast<uint16_t>(arguments);
+  node->argument_tensors_ = static_cast<uint16_t>(argument_tensors);
+  node->result_count_ = static_cast<uint16_t>(results);
+  node->edge_count_ = static_cast<uint32_t>(argument_tensors);
+  return node;
+}
+
+OperatorNode::~OperatorNode() {
+  for (size_t i = 0; i < argument_count_; ++i) {
+    arguments_[i].~ArgumentRecord();
+  }
+  for (size_t i = 0; i < size_t{argument_tensors_} + result_count_; ++i) {
+    records_[i].~TensorRecord();
+  }
+  for (size_t i = 0; i < edge_count_; ++i) {
+    edges_[i].~Edge();
+  }
+}
+
+namespace {
+
+// Fills the records in order; dimensions go behind the edges.
+struct Filler {
+  TensorRecord* record;
+  int64_t* dims;
+
+  TensorRecord& next(const Tensor& tensor) {
+    TensorRecord& filled = *record++;
+    if (tensor.defined()) {
+      filled.given = true;
+      filled.dtype = tensor.dtype();
+      filled.device = tensor.device();
+      filled.rank = static_cast<uint16_t>(tensor.dim());
+      filled.dims = dims;
+      dims = std::copy(tensor.sizes().begin(), tensor.sizes().end(), dims);
+    }
+    return filled;
+  }
+};
+
+}  // namespace
+
+uint64_t saved_arguments(const Invocation& inv) {
+  const Operator& op = *inv.op;
+  if (op.reads.empty()) {
+    return op.saved_arguments;
+  }
+  uint64_t mask = 0;
+  for (int i = 0; i < inv.argument_count; ++i) {
+    const Value& value = inv.arguments[i];
+    bool needed =
+        value.is_tensor() ? value.tensor().requires_grad() : value.tag() == Value::Tag::Tensors;
+    mask |= needed ? op.reads[static_cast<size_t>(i)] : 0;
+  }
+  return mask;
+}
+
+OperatorNode* OperatorNode::make(const Invocation& inv, const Tensor& original) {
+  const Operator& op = *inv.op;
+  uint64_t saves = saved_arguments(inv);
+  NodeLayout layout(inv);
+  OperatorNode* node = layout.place(op);
+  NodePtr owner(node);  // until all is filled in
+  Edge* edge = node->edges_;
+  Filler filler{node->records_, reinterpret_cast<int64_t*>(edge + layout.argument_tensors)};
+  auto add = [&](const Tensor& tensor, bool save, int argument) {
+    TensorRecord& record = filler.next(tensor);
+    if (tensor.defined()) {
+      *edge = gradient_edge(tensor);
+      if (save) {
+        bool written = original.defined() && argument == op.inplace_argument;
+        record.saved.save(written ? original : tensor);
+        node->saves_ = true;
+      }
+    }
+    ++edge;
+  };
+  for (size_t i = 0; i < layout.arguments; ++i) {
+    const Value& value = inv.arguments[i];
+    ArgumentRecord& argument = node->arguments_[i];
+    bool save = saves >> i & 1;
+    argument.first = static_cast<uint16_t>(edge - node->edges_);
+    if (value.is_tensor()) {
+      argument.count = 1;
+      argument.value = Value(true);
+      add(value.tensor(), save, static_cast<int>(i));
+    } else if (value.tag() == Value::Tag::Tensors) {
+      argument.is_list = true;
+      argument.count = static_cast<uint16_t>(value.tensors().size());
+      argument.value = Value(true);
+      for (const Tensor& item : value.tensors()) {
+        add(item, save, static_cast<int>(i));
+      }
+    } else {
+      argument.value = value;
+      const Argument& declared = op.schema.arguments[i];
+      if (takes_tensors(declared) && !declared.list) {
+        argument.count = 1;
+        add(Tensor(), false, static_cast<int>(i));
+      }
+    }
+  }
+  for (int i = 0; i < inv.result_count; ++i) {
+    const Value& value = inv.results[i];
+    if (value.tag() == Value::Tag::Tensors) {
+      for (const Tensor& item : value.tensors()) {
+        filler.next(item);
+      }
+    } else {
+      filler.next(value.is_tensor() ? value.tensor() : Tensor());
+    }
+  }
+  return static_cast<OperatorNode*>(owner.release());
+}
+
+void OperatorNode::save_results(const Invocation& inv) {
+  if (op_->saved_results == 0) {
+    return;
+  }
+  int record = argument_tensors_;
+  for (int i = 0; i < inv.result_count; ++i) {
+    const Value& value = inv.results[i];
+    bool save = op_->saved_results >> i & 1;
+    int count = value.tag() == Value::Tag::Tensors ? static_cast<int>(value.tensors().size()) : 1;
+    for (int k = 0; save && k < count; ++k) {
+      const Tensor& tensor = value.tag() == Value::Tag::Tensors
+                                 ? value.tensors()[static_cast<size_t>(k)]
+                                 : value.tensor();
+      records_[record + k].saved.save(tensor, record + k - argument_tensors_);
+      saves_ = true;
+    }
+    record += count;
+  }
+}
+
+InputMetadata OperatorNode::input(uint32_t i) const {
+  const TensorRecord& record = result(static_cast<int>(i));
+  return {record.sizes(), record.dtype, record.device};
+}
+
+Tensor OperatorNode::unpack(const SavedTensor& saved) {
+  SavedTensor kept;
+  {
+    std::lock_guard lock(mutex_);
+    if (released_ && saves_) {
+      fail_released();
+    }
+    kept = saved;
+  }
+  // Hooks run without the lock.
+  return kept.unpack(this);
+}
+
+Tensor OperatorNode::unpack_argument(int i) {
+  return unpack(records_[i].saved);
+}
+
+Tensor OperatorNode::unpack_result(int i) {
+  return unpack(records_[argument_tensors_ + i].saved);
+}
+
+void OperatorNode::release_saved() {
+  // Dropped without the lock: that may free other nodes.
+  std::vector<SavedTensor> dropped;
+  std::lock_guard lock(mutex_);
+  released_ = true;
+  if (!saves_) {
+    return;
+  }
+  for (size_t i = 0; i < size_t{argument_tensors_} + result_count_; ++i) {
+    if (records_[i].saved.is_set()) {
+      dropped.push_back(std::move(records_[i].saved));
+    }
+  }
+}
+
+std::string OperatorNode::name() const {
+  return backward_name(*op_);
+}
+
+std::string backward_name(const Operator& op) {
+  std::string name;
+  bool upper = true;
+  for (char c : op.name()) {
+    if (c == '_') {
+      upper = true;
+    } else {
+      name += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+      upper = false;
+    }
+  }
+  if (name == "Copy") {
+    return "CopyBackwards";
+  }
+  int position = 0;
+  for (const Operator* other : Table::instance().overloads(op.name())) {
+    if (other == &op) {
+      break;
+    }
+    position += other->differentiable && other->kind != Kind::Composition ? 1 : 0;
+  }
+  return cat(name, "Backward", position);
+}
+
+}  // namespace rushlight::autograd
