@@ -77,13 +77,12 @@ class BackwardTask {
       for (int64_t query = first; query < attention_.queries; query += kQueryTile) {
         load_queries(member, query, true);
         form_tile(member, key, keys);
-        tile_.multiply(keys, v_stride, queries_, {dropped_, wide_, 1}, gradient_rows_.data,
-                       gradient_rows_.row_stride, 1, 1, v_sums, v_stride);
-        tile_.multiply(keys, k_stride, queries_, {score_gradient_, wide_, 1}, q_rows_.data,
-                       q_rows_.row_stride, scale(), 1, k_sums, k_stride);
+        const Extent at = {key, keys, query_, queries_};
+        tile_.over_queries(at, v_stride, dropped_, gradient_rows_, 1, v_sums);
+        tile_.over_queries(at, k_stride, score_gradient_, q_rows_, scale(), k_sums);
         if (q_sums_ != nullptr) {
           T* sums = q_sums_ + (member * round_queries() + query) * attention_.head_size;
-          add_to_queries(keys, sums);
+          add_to_queries(key, keys, sums);
         }
       }
     }
@@ -101,7 +100,7 @@ class BackwardTask {
       const int64_t keys = std::min(kKeyTile, attention_.keys - key);
       load_keys(key, keys);
       form_tile(member, key, keys);
-      add_to_queries(keys, sums);
+      add_to_queries(key, keys, sums);
     }
     store_queries(member, query, sums);
   }
@@ -157,9 +156,14 @@ class BackwardTask {
     T* gradient = scratch_.score_gradient.get<T>(kKeyTile * wide_);
     tile_.scores(batch_, own, key, keys, query_, queries_, k_, q_columns_, probability,
                  &scratch_.mask);
-    tile_.engine().probabilities(probability, keys, wide_, own_logsumexp_);
-    tile_.multiply(keys, wide_, attention_.value_size, v_, gradient_columns_, wide_, 1, 0, gradient,
-                   wide_);
+    const Extent at = {key, keys, query_, queries_};
+    tile_.by_keys(at, attention_.value_size, v_, gradient_columns_, 1, gradient);
+    for (int64_t i = 0; i < wide_; i += tile_.panel()) {
+      const int64_t count = std::min(tile_.panel(), wide_ - i);
+      tile_.engine().probabilities(probability + i, wide_,
+                                   tile_.visible(key, keys, query_, i + count), count,
+                                   own_logsumexp_ + i);
+    }
     dropped_ = probability;
     if (attention_.keep.data != nullptr) {
       T* dropped = scratch_.dropped.get<T>(kKeyTile * wide_);
@@ -168,14 +172,17 @@ class BackwardTask {
       tile_.drop(batch_, own, key, keys, query_, queries_, gradient);
       dropped_ = dropped;
     }
-    tile_.engine().score_gradient(gradient, probability, keys, wide_, delta_);
+    for (int64_t i = 0; i < wide_; i += tile_.panel()) {
+      const int64_t count = std::min(tile_.panel(), wide_ - i);
+      tile_.engine().score_gradient(gradient + i, probability + i, wide_,
+                                    tile_.visible(key, keys, query_, i + count), count, delta_ + i);
+    }
     score_gradient_ = gradient;
   }
 
-  void add_to_queries(int64_t keys, T* sums) {
-    const Rows<T> k_columns = {k_.data, k_.col_stride, k_.row_stride};
-    tile_.multiply(attention_.head_size, wide_, keys, k_columns, score_gradient_, wide_, scale(), 1,
-                   sums, wide_);
+  void add_to_queries(int64_t key, int64_t keys, T* sums) {
+    tile_.over_keys({key, keys, query_, queries_}, attention_.head_size, k_, score_gradient_,
+                    scale(), sums);
   }
 
   void store_queries(int64_t member, int64_t query, const T* sums) {

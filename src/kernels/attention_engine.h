@@ -1,6 +1,6 @@
 // The element-wise part of attention for a CPU level. A tile holds scores (keys x width), one
-// column for each query, so that a vector holds neighbouring queries; width is a whole number of
-// vectors of `GemmEngine::vector` elements, as are all rows below.
+// column for each query, so that a vector holds neighbouring queries. Width and stride are whole
+// numbers of vectors of `GemmEngine::vector` elements.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@ template <typename T>
 struct AttentionEngine {
   // Brings a column's running maximum and sum of exponentials up to date with its scores, which
   // become exp(score - maximum). What was summed before has to be multiplied by `correction`.
-  void (*softmax_step)(T* scores, int64_t keys, int64_t width, T* maximum, T* sum, T* correction);
+  void (*softmax_step)(T* scores, int64_t stride, int64_t keys, int64_t width, T* maximum, T* sum,
+                       T* correction);
   // tile[j][i] *= factor[i]
   void (*scale_columns)(T* tile, int64_t rows, int64_t width, const T* factor);
   // scores[j][i] = exp(scores[j][i] - logsumexp[i])
-  void (*probabilities)(T* scores, int64_t keys, int64_t width, const T* logsumexp);
+  void (*probabilities)(T* scores, int64_t stride, int64_t keys, int64_t width, const T* logsumexp);
   // gradient[j][i] = probability[j][i] * (gradient[j][i] - delta[i])
-  void (*score_gradient)(T* gradient, const T* probability, int64_t keys, int64_t width,
-                         const T* delta);
+  void (*score_gradient)(T* gradient, const T* probability, int64_t stride, int64_t keys,
+                         int64_t width, const T* delta);
 };
 
 template <typename T>

@@ -70,15 +70,18 @@ class ForwardTask {
         tile_.rows(attention_.v, batch_, kv_head, key, keys, size, false, &scratch_.v);
     T* scores = scratch_.tile.get<T>(kKeyTile * wide_);
     tile_.scores(batch_, head_, key, keys, query_, queries_, k, q, scores, &scratch_.mask);
-    tile_.engine().softmax_step(scores, keys, wide_, maximum_, total_, correction_);
+    for (int64_t i = 0; i < wide_; i += tile_.panel()) {
+      const int64_t count = std::min(tile_.panel(), wide_ - i);
+      tile_.engine().softmax_step(scores + i, wide_, tile_.visible(key, keys, query_, i + count),
+                                  count, maximum_ + i, total_ + i, correction_ + i);
+    }
     if (attention_.keep.data != nullptr) {
       tile_.drop(batch_, head_, key, keys, query_, queries_, scores);
     }
     if (key > 0) {
       tile_.engine().scale_columns(sums, size, wide_, correction_);
     }
-    const Rows<T> v_columns = {v.data, v.col_stride, v.row_stride};
-    tile_.multiply(size, wide_, keys, v_columns, scores, wide_, 1, 1, sums, wide_);
+    tile_.over_keys({key, keys, query_, queries_}, size, v, scores, 1, sums);
   }
 
   const Attention& attention_;

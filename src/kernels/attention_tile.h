@@ -19,6 +19,7 @@ namespace rushlight {
 // Part of the numeric contract: sums over keys and queries are cut here.
 inline constexpr int64_t kQueryTile = 64;
 inline constexpr int64_t kKeyTile = 128;
+inline constexpr int64_t kKeyBlock = 16;
 
 // Rows of a matrix of type T: element (r, c) is data[r * row_stride + c * col_stride].
 template <typename T>
@@ -26,6 +27,14 @@ struct Rows {
   const T* data;
   int64_t row_stride;
   int64_t col_stride;
+};
+
+// Where a tile lies in its head.
+struct Extent {
+  int64_t key;
+  int64_t keys;
+  int64_t query;
+  int64_t queries;
 };
 
 template <typename T>
@@ -48,12 +57,59 @@ class AttentionTile {
   }
   int64_t query_start(int64_t key) const { return attention_.causal ? key : 0; }
 
+  // Keys of the tile that take part for some query of the columns before `column_end`. With a
+  // causal mask the products below leave out what lies beyond, panel by panel; it is never read.
+  int64_t visible(int64_t key, int64_t keys, int64_t query, int64_t column_end) const {
+    return attention_.causal ? std::clamp<int64_t>(query + column_end - key, 0, keys) : keys;
+  }
+  int64_t panel() const { return std::max<int64_t>(gemm_.cols, kKeyBlock); }
+
   // C (m x n) = alpha A B + beta C, with A read by broadcasts and B (k x n) by vectors.
   void multiply(int64_t m, int64_t n, int64_t k, const Rows<T>& a, const T* b, int64_t b_stride,
                 T alpha, T beta, T* c, int64_t c_stride) const {
     for (int64_t j = 0; j < n; j += gemm_.cols) {
       gemm_.strip(m, std::min<int64_t>(gemm_.cols, n - j), k, a.data, a.row_stride, a.col_stride,
                   b + j, b_stride, alpha, beta, c + j, c_stride);
+    }
+  }
+
+  // tile (keys x queries) = alpha * left (keys x size) * columns (size x queries)
+  void by_keys(const Extent& at, int64_t size, const Rows<T>& left, const T* columns, T alpha,
+               T* tile) const {
+    const int64_t wide = width(at.queries);
+    for (int64_t i = 0; i < wide; i += panel()) {
+      const int64_t count = std::min(panel(), wide - i);
+      multiply(visible(at.key, at.keys, at.query, i + count), count, size, left, columns + i, wide,
+               alpha, 0, tile + i, wide);
+    }
+  }
+
+  // sums (size x queries) += alpha * left^T (size x keys) * tile (keys x queries)
+  void over_keys(const Extent& at, int64_t size, const Rows<T>& left, const T* tile, T alpha,
+                 T* sums) const {
+    const int64_t wide = width(at.queries);
+    const Rows<T> turned = {left.data, left.col_stride, left.row_stride};
+    for (int64_t i = 0; i < wide; i += panel()) {
+      const int64_t count = std::min(panel(), wide - i);
+      multiply(size, count, visible(at.key, at.keys, at.query, i + count), turned, tile + i, wide,
+               alpha, 1, sums + i, wide);
+    }
+  }
+
+  // sums (keys x size) += alpha * tile (keys x queries) * rows (queries x size)
+  void over_queries(const Extent& at, int64_t size, const T* tile, const Rows<T>& rows, T alpha,
+                    T* sums) const {
+    const int64_t wide = width(at.queries);
+    for (int64_t j = 0; j < at.keys; j += kKeyBlock) {
+      const int64_t hidden = attention_.causal ? std::max<int64_t>(at.key + j - at.query, 0) : 0;
+      const int64_t first = hidden / panel() * panel();
+      if (first >= at.queries) {
+        return;
+      }
+      const int64_t seen = visible(at.key, at.keys, at.query, std::min(first + panel(), wide));
+      multiply(std::min(kKeyBlock, seen - j), size, at.queries - first,
+               {tile + j * wide + first, wide, 1}, rows.data + first * rows.row_stride,
+               rows.row_stride, alpha, 1, sums + j * size, size);
     }
   }
 
