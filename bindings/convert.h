@@ -12,8 +12,7 @@ namespace rushlight::python {
 // A tensor has at most one Python object, kept for as long as either side is alive where it carries
 // state (a subclass, attributes, weak references).
 struct TensorObject {
-  PyObject_HEAD
-  Tensor tensor;
+  PyObject_HEAD Tensor tensor;
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -46,8 +45,8 @@ PyObject* device_object(Device device);  // new
 // A device, or its name. False where it is something else; Error(Runtime) for an unknown name.
 bool to_device(PyObject* object, Device* device);
 
-PyObject* layout_object(LayoutKind layout);                // borrowed
-PyObject* memory_format_object(MemoryFormat format);       // borrowed
+PyObject* layout_object(LayoutKind layout);           // borrowed
+PyObject* memory_format_object(MemoryFormat format);  // borrowed
 bool to_layout(PyObject* object, LayoutKind* layout);
 bool to_memory_format(PyObject* object, MemoryFormat* format);
 

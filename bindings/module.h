@@ -5,8 +5,8 @@
 
 namespace rushlight::python {
 
-// One part of the extension: a namespace-scope object in the part's own source file. Parts run once,
-// at import, by ascending `stage`, each given the module; they throw where they fail.
+// One part of the extension: a namespace-scope object in the part's own source file. Parts run
+// once, at import, by ascending `stage`, each given the module; they throw where they fail.
 enum class Stage : int {
   Errors,
   Types,      // dtype, device, Size, Generator
@@ -28,8 +28,8 @@ void add_object(PyObject* module, const char* name, PyObject* object);
 // A submodule of _C, made on first use (borrowed).
 PyObject* submodule(PyObject* module, const char* name);
 
-// Tensor's members. The tables must live for ever; a null name ends them. Each member passes through
-// the override door: a subclass's __torch_function__ gets the call first.
+// Tensor's members. The tables must live for ever; a null name ends them. Each member passes
+// through the override door: a subclass's __torch_function__ gets the call first.
 void add_tensor_methods(PyMethodDef* methods);
 void add_tensor_properties(PyGetSetDef* properties);
 

@@ -3,6 +3,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>  // PyMemberDef, before Python 3.12
 
 #include <exception>
 #include <memory>
@@ -87,7 +88,9 @@ inline int check(int result) {
   }
   return result;
 }
-inline Ref owned(PyObject* result) { return Ref(check(result)); }
+inline Ref owned(PyObject* result) {
+  return Ref(check(result));
+}
 
 // In a catch block: makes the C++ exception in flight the pending Python one, its type by
 // ErrorKind.

@@ -1,0 +1,230 @@
+// Tensor's methods that ask for or change its description; the operators' come from the table.
+#include "core_call.h"
+#include "module.h"
+
+namespace rushlight::python {
+namespace {
+
+using Args = PyObject* const*;
+
+template <typename F>
+PyCFunction as_function(F function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
+}
+
+// The `dim` of size(dim) and stride(dim): absent, or an int, by position or name.
+bool optional_dim(const char* op, Args args, Py_ssize_t count, PyObject* keywords, int64_t* dim) {
+  Py_ssize_t extra = keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0;
+  if (count + extra > 1) {
+    fail(ErrorKind::Type, "", op, "() takes at most 1 argument (", static_cast<int64_t>(count),
+         " given)");
+  }
+  if (extra == 1 && text_of(PyTuple_GET_ITEM(keywords, 0)) != "dim") {
+    fail(ErrorKind::Type, "", op, "() got an unexpected keyword argument '",
+         text_of(PyTuple_GET_ITEM(keywords, 0)), "'");
+  }
+  if (count + extra == 0 || args[0] == Py_None) {
+    return false;
+  }
+  if (PyFloat_Check(args[0]) || !PyIndex_Check(args[0])) {
+    fail(ErrorKind::Type, "", op, "(): argument 'dim' (position 1) must be int, not ",
+         type_name(args[0]));
+  }
+  *dim = int_of(args[0], op, "dim");
+  return true;
+}
+
+PyObject* method_size(PyObject* self, Args args, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&] {
+    int64_t dim;
+    return optional_dim("size", args, count, keywords, &dim)
+               ? PyLong_FromLongLong(tensor_of(self).size(dim))
+               : size_object(tensor_of(self).sizes());
+  });
+}
+
+PyObject* method_stride(PyObject* self, Args args, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&] {
+    int64_t dim;
+    return optional_dim("stride", args, count, keywords, &dim)
+               ? PyLong_FromLongLong(tensor_of(self).stride(dim))
+               : int_tuple(tensor_of(self).strides());
+  });
+}
+
+PyObject* method_dim(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(tensor_of(self).dim());
+}
+PyObject* method_numel(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(tensor_of(self).numel());
+}
+PyObject* method_element_size(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(tensor_of(self).element_size());
+}
+PyObject* method_storage_offset(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(tensor_of(self).storage_offset());
+}
+PyObject* method_data_ptr(PyObject* self, PyObject*) {
+  const Tensor& tensor = tensor_of(self);
+  return PyLong_FromVoidPtr(tensor.numel() == 0 || tensor.is_meta() ? nullptr : tensor.data());
+}
+PyObject* method_get_device(PyObject*, PyObject*) {
+  return PyLong_FromLong(-1);
+}
+PyObject* method_false(PyObject*, PyObject*) {
+  Py_RETURN_FALSE;
+}
+PyObject* method_self(PyObject* self, PyObject*) {
+  return new_ref(self);
+}
+
+PyObject* method_is_floating_point(PyObject* self, PyObject*) {
+  return PyBool_FromLong(tensor_of(self).is_floating_point());
+}
+PyObject* method_is_complex(PyObject* self, PyObject*) {
+  return PyBool_FromLong(tensor_of(self).is_complex());
+}
+PyObject* method_is_signed(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_signed(tensor_of(self).dtype()));
+}
+PyObject* method_is_inference(PyObject* self, PyObject*) {
+  return PyBool_FromLong(tensor_of(self).impl()->has(TensorImpl::kInference));
+}
+PyObject* method_is_same_size(PyObject* self, PyObject* other) {
+  return guarded([&] {
+    const Tensor& tensor = require_tensor(other, "is_same_size", "other");
+    return PyBool_FromLong(tensor_of(self).sizes() == tensor.sizes());
+  });
+}
+PyObject* method_is_set_to(PyObject* self, PyObject* other) {
+  return guarded([&] {
+    const Tensor& a = tensor_of(self);
+    const Tensor& b = require_tensor(other, "is_set_to", "tensor");
+    return PyBool_FromLong(a.storage() == b.storage() && a.storage_offset() == b.storage_offset() &&
+                           a.sizes() == b.sizes() && a.strides() == b.strides());
+  });
+}
+
+PyObject* method_is_nonzero(PyObject* self, PyObject*) {
+  int truth = PyObject_IsTrue(self);
+  return truth < 0 ? nullptr : PyBool_FromLong(truth);
+}
+
+PyObject* method_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"memory_format", nullptr};
+  PyObject* given = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", const_cast<char**>(names),
+                                   &given)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    MemoryFormat format = MemoryFormat::Contiguous;
+    if (given != nullptr && !to_memory_format(given, &format)) {
+      fail(ErrorKind::Type, "",
+           "is_contiguous(): argument 'memory_format' must be "
+           "torch.memory_format, not ",
+           type_name(given));
+    }
+    return PyBool_FromLong(tensor_of(self).is_contiguous(format));
+  });
+}
+
+PyObject* method_item(PyObject* self, PyObject*) {
+  return guarded([&] { return check(scalar_object(tensor_of(self).item())); });
+}
+
+PyObject* method_requires_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"requires_grad", nullptr};
+  int on = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:requires_grad_", const_cast<char**>(names),
+                                   &on)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    tensor_of(self).requires_grad_(on != 0);
+    return new_ref(self);
+  });
+}
+
+PyObject* method_as_subclass(PyObject* self, PyObject* type) {
+  return guarded([&] {
+    if (!PyType_Check(type) ||
+        !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type)) {
+      fail(ErrorKind::Type, "", "as_subclass(): argument 'cls' must be a subclass of Tensor");
+    }
+    return wrap_as(reinterpret_cast<PyTypeObject*>(type), call_named("alias", tensor_of(self)));
+  });
+}
+
+PyObject* method_dim_order(PyObject* self, PyObject*) {
+  return guarded([&] {
+    IntArrayRef strides = tensor_of(self).strides();
+    IntList order;
+    for (size_t i = 0; i < strides.size(); ++i) {
+      size_t at = order.size();
+      while (at > 0 && strides[static_cast<size_t>(order[at - 1])] < strides[i]) {
+        --at;
+      }
+      order.insert(at, static_cast<int64_t>(i));
+    }
+    return int_tuple(order);
+  });
+}
+
+PyObject* no_accelerator(PyObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "Cannot access accelerator device when none is available.");
+  return nullptr;
+}
+
+constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+constexpr int kWords = METH_VARARGS | METH_KEYWORDS;
+
+PyMethodDef methods[] = {
+    {"size", as_function(method_size), kFast, "size(dim=None)\n--\n\nAll sizes, or one."},
+    {"stride", as_function(method_stride), kFast, "stride(dim=None)\n--\n\nAll strides, or one."},
+    {"dim", method_dim, METH_NOARGS, "How many dimensions there are."},
+    {"ndimension", method_dim, METH_NOARGS, "The same as dim()."},
+    {"numel", method_numel, METH_NOARGS, "How many elements there are."},
+    {"nelement", method_numel, METH_NOARGS, "The same as numel()."},
+    {"element_size", method_element_size, METH_NOARGS, "Bytes an element."},
+    {"storage_offset", method_storage_offset, METH_NOARGS, "Where it starts in its storage."},
+    {"data_ptr", method_data_ptr, METH_NOARGS, "The address of the first element; 0 for none."},
+    {"get_device", method_get_device, METH_NOARGS, "The accelerator's index: -1 on the CPU."},
+    {"is_floating_point", method_is_floating_point, METH_NOARGS, nullptr},
+    {"is_complex", method_is_complex, METH_NOARGS, nullptr},
+    {"is_signed", method_is_signed, METH_NOARGS, nullptr},
+    {"is_inference", method_is_inference, METH_NOARGS, "Whether inference mode made it."},
+    {"is_same_size", method_is_same_size, METH_O, nullptr},
+    {"is_set_to", method_is_set_to, METH_O, "Whether both describe the same memory alike."},
+    {"is_nonzero", method_is_nonzero, METH_NOARGS, nullptr},
+    {"is_contiguous", as_function(method_is_contiguous), kWords,
+     "is_contiguous(memory_format=torch.contiguous_format)"},
+    {"is_pinned", method_false, METH_NOARGS, nullptr},
+    {"is_shared", method_false, METH_NOARGS, nullptr},
+    {"is_distributed", method_false, METH_NOARGS, nullptr},
+    {"is_coalesced", method_false, METH_NOARGS, nullptr},
+    {"is_conj", method_false, METH_NOARGS, nullptr},
+    {"is_neg", method_false, METH_NOARGS, nullptr},
+    {"has_names", method_false, METH_NOARGS, nullptr},
+    {"resolve_conj", method_self, METH_NOARGS, nullptr},
+    {"resolve_neg", method_self, METH_NOARGS, nullptr},
+    {"share_memory_", method_self, METH_NOARGS, nullptr},
+    {"item", method_item, METH_NOARGS, "The one element as a Python number."},
+    {"requires_grad_", as_function(method_requires_grad), kWords,
+     "requires_grad_(requires_grad=True)\n--\n\nAsks for gradients; returns self."},
+    {"as_subclass", method_as_subclass, METH_O,
+     "as_subclass(cls)\n--\n\nThe same tensor as an object of class cls."},
+    {"dim_order", method_dim_order, METH_NOARGS, "Dimensions from the largest stride down."},
+    {"cuda", as_function(no_accelerator), kWords, nullptr},
+    {"pin_memory", as_function(no_accelerator), kWords, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+void fill(PyObject*) {
+  add_tensor_methods(methods);
+}
+
+const Part part(Stage::Members, fill);
+
+}  // namespace
+}  // namespace rushlight::python

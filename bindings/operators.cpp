@@ -1,0 +1,219 @@
+// Puts every operator of the table where Python looks for it.
+#include <deque>
+#include <map>
+
+#include "module.h"
+#include "op_function.h"
+
+namespace rushlight::python {
+namespace {
+
+// Where the functions of a name prefix go.
+struct Namespace {
+  const char* prefix;
+  const char* submodule;  // of _C
+  const char* module;
+};
+constexpr Namespace kNamespaces[] = {
+    {"special_", "_special", "rushlight.special"},
+    {"linalg_", "_linalg", "rushlight.linalg"},
+    {"fft_", "_fft", "rushlight.fft"},
+};
+
+std::deque<OverloadSet>& sets() {
+  static std::deque<OverloadSet> list;  // never shrinks: callables point into it
+  return list;
+}
+std::map<std::string, OverloadSet*>& functions() {
+  static std::map<std::string, OverloadSet*> index;
+  return index;
+}
+std::map<std::string, OverloadSet*>& methods() {
+  static std::map<std::string, OverloadSet*> index;
+  return index;
+}
+
+OverloadSet& set_for(std::map<std::string, OverloadSet*>& index, const std::string& name,
+                     bool method) {
+  OverloadSet*& found = index[name];
+  if (found == nullptr) {
+    found = &sets().emplace_back();
+    found->name = name;
+    found->method = method;
+  }
+  return *found;
+}
+
+void add_faces(const Operator& op, std::map<std::string, OverloadSet*>& nn) {
+  if (op.variants & kInternal) {
+    return;
+  }
+  const std::string& name = op.schema.name;
+  if (op.variants & kFunction) {
+    set_for(functions(), name, false)
+        .signatures.push_back(make_signature(op, Face::Function, Form::Functional));
+  }
+  if (op.variants & kNN) {
+    set_for(nn, name, false)
+        .signatures.push_back(make_signature(op, Face::Function, Form::Functional));
+  }
+  if (op.variants & kMethod) {
+    set_for(methods(), name, true)
+        .signatures.push_back(make_signature(op, Face::Method, Form::Functional));
+  }
+  if (!(op.variants & kInplace)) {
+    return;
+  }
+  // In-place forms are methods of Tensor even where the plain form is none (copy_, fill_).
+  if (!(op.variants & kNN) || (op.variants & kMethod)) {
+    set_for(methods(), name + "_", true)
+        .signatures.push_back(make_signature(op, Face::Method, Form::Inplace));
+  }
+  if (op.variants & (kFunction | kNN)) {
+    set_for(op.variants & kNN ? nn : functions(), name + "_", false)
+        .signatures.push_back(make_signature(op, Face::Function, Form::Inplace));
+  }
+}
+
+void add_function(PyObject* module, const OverloadSet& set) {
+  for (const Namespace& space : kNamespaces) {
+    if (set.name.starts_with(space.prefix)) {
+      std::string name = set.name.substr(std::string(space.prefix).size());
+      add_object(submodule(module, space.submodule), name.c_str(),
+                 make_op_function(&set, name, space.module));
+    }
+  }
+  add_object(submodule(module, "_VariableFunctions"), set.name.c_str(),
+             make_op_function(&set, set.name, "rushlight"));
+}
+
+PyObject* face_names(const Operator& op) {
+  Ref list = owned(PyList_New(0));
+  constexpr std::pair<unsigned, const char*> kNames[] = {
+      {kFunction, "function"}, {kMethod, "method"}, {kInplace, "inplace"},
+      {kOut, "out"},           {kNN, "nn"},         {kNumbers, "numbers"},
+      {kInternal, "internal"},
+  };
+  for (auto [bit, name] : kNames) {
+    if (op.variants & bit) {
+      Ref text = owned(PyUnicode_FromString(name));
+      check(PyList_Append(list.get(), text.get()));
+    }
+  }
+  return list.release();
+}
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::Elementwise:
+      return "elementwise";
+    case Kind::Reduction:
+      return "reduction";
+    case Kind::View:
+      return "view";
+    case Kind::Kernel:
+      return "kernel";
+    case Kind::Composition:
+      return "composition";
+  }
+  return "";
+}
+
+// The table as Python data, for stubs, reference pages and tests.
+PyObject* operator_table(PyObject*, PyObject*) {
+  return guarded([] {
+    Ref list = owned(PyList_New(0));
+    for (const auto& op : Table::instance().operators()) {
+      Ref faces = owned(face_names(*op));
+      Ref row = owned(Py_BuildValue(
+          "{ssssssssssssOsi}", "name", op->schema.name.c_str(), "overload",
+          op->schema.overload.c_str(), "schema", op->schema.text.c_str(), "family",
+          op->family.c_str(), "doc", op->doc.c_str(), "kind", kind_name(op->kind), "faces",
+          faces.get(), "differentiable", static_cast<int>(op->differentiable)));
+      check(PyList_Append(list.get(), row.get()));
+    }
+    return list.release();
+  });
+}
+
+PyObject* overload_names(PyObject*, PyObject* name) {
+  return guarded([&] {
+    Ref list = owned(PyList_New(0));
+    for (const Operator* op : Table::instance().overloads(text_of(name))) {
+      const std::string& overload = op->schema.overload;
+      Ref text = owned(PyUnicode_FromString(overload.empty() ? "default" : overload.c_str()));
+      check(PyList_Append(list.get(), text.get()));
+    }
+    return list.release();
+  });
+}
+
+// One overload under its schema's own names, for rushlight.ops.aten; None where there is none.
+PyObject* operator_overload(PyObject*, PyObject* args) {
+  const char* name;
+  const char* overload;
+  if (!PyArg_ParseTuple(args, "ss", &name, &overload)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    std::string wanted = std::string(overload) == "default" ? "" : overload;
+    for (const Operator* op : Table::instance().overloads(name)) {
+      if (op->schema.overload == wanted) {
+        OverloadSet& set = sets().emplace_back();
+        set.name = op->schema.full_name();
+        set.signatures.push_back(make_signature(*op, Face::Operator, Form::Functional));
+        return Py_BuildValue("Ns", make_op_function(&set, set.name, "rushlight.ops.aten"),
+                             op->schema.text.c_str());
+      }
+    }
+    return py_none();
+  });
+}
+
+PyMethodDef table_functions[] = {
+    {"_operator_table", operator_table, METH_NOARGS, "Every operator, as a list of dicts."},
+    {"_overload_names", overload_names, METH_O, "The overloads of an operator's name."},
+    {"_operator_overload", operator_overload, METH_VARARGS,
+     "The callable and the schema of one overload."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+void fill(PyObject* module) {
+  static std::map<std::string, OverloadSet*> nn;
+  for (const auto& op : Table::instance().operators()) {
+    add_faces(*op, nn);
+  }
+  for (const char* name : {"_VariableFunctions", "_nn", "_special", "_linalg", "_fft"}) {
+    submodule(module, name);
+  }
+  for (const auto& [name, set] : functions()) {
+    add_function(module, *set);
+  }
+  for (const auto& [name, set] : nn) {
+    add_object(submodule(module, "_nn"), name.c_str(),
+               make_op_function(set, name, "rushlight._C._nn"));
+  }
+  for (const auto& [name, set] : methods()) {
+    add_object(reinterpret_cast<PyObject*>(tensor_type), name.c_str(),
+               make_op_function(set, "Tensor." + name, "rushlight"));
+  }
+  add_functions(module, table_functions);
+}
+
+const Part part(Stage::Operators, fill);
+
+const OverloadSet* find(const std::map<std::string, OverloadSet*>& index, const std::string& name) {
+  auto found = index.find(name);
+  return found == index.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+const OverloadSet* method_set(const std::string& name) {
+  return find(methods(), name);
+}
+const OverloadSet* function_set(const std::string& name) {
+  return find(functions(), name);
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,130 @@
+"""Rushlight: tensors, automatic differentiation and neural networks under PyTorch's names.
+
+`import rushlight as torch` gives most programs written for PyTorch what they use. The functions and
+the methods of Tensor come from the operator table of the core; submodules load at first use.
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+import importlib.util as _importlib_util
+import math as _math
+
+from rushlight import _C
+from rushlight._C import *  # noqa: F403
+from rushlight._tensor import Tensor
+from rushlight.version import __version__
+
+# Functions of the operator table. Names with a prefix have a module of their own.
+_OWN_MODULE = ("special_", "linalg_", "fft_")
+globals().update(
+    {
+        _name: _function
+        for _name, _function in vars(_C._VariableFunctions).items()
+        if not _name.startswith(("__", *_OWN_MODULE))
+    }
+)
+
+e = _math.e
+pi = _math.pi
+inf = _math.inf
+nan = _math.nan
+newaxis = None
+
+# Names defined in a submodule that loads when one of them is first asked for.
+_LAZY = {
+    "_limits": ("finfo", "iinfo"),
+    "_device": ("get_default_device", "set_default_device"),
+    "_settings": (
+        "are_deterministic_algorithms_enabled",
+        "get_deterministic_debug_mode",
+        "get_float32_matmul_precision",
+        "get_num_interop_threads",
+        "is_deterministic_algorithms_warn_only_enabled",
+        "is_storage",
+        "is_tensor",
+        "is_warn_always_enabled",
+        "set_default_tensor_type",
+        "set_deterministic_debug_mode",
+        "set_float32_matmul_precision",
+        "set_flush_denormal",
+        "set_num_interop_threads",
+        "set_warn_always",
+        "typename",
+        "use_deterministic_algorithms",
+    ),
+    "_tensor_str": ("set_printoptions",),
+    "_storage_types": (
+        "BFloat16Tensor",
+        "BoolTensor",
+        "ByteTensor",
+        "CharTensor",
+        "DoubleTensor",
+        "FloatTensor",
+        "HalfTensor",
+        "IntTensor",
+        "LongTensor",
+        "ShortTensor",
+    ),
+    "autograd.grad_mode": (
+        "enable_grad",
+        "inference_mode",
+        "no_grad",
+        "set_grad_enabled",
+    ),
+    "functional": (
+        "align_tensors",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "block_diag",
+        "broadcast_shapes",
+        "broadcast_tensors",
+        "cartesian_prod",
+        "cdist",
+        "chain_matmul",
+        "einsum",
+        "is_complex",
+        "is_floating_point",
+        "is_inference",
+        "is_nonzero",
+        "is_same_size",
+        "is_signed",
+        "meshgrid",
+        "norm",
+        "numel",
+        "split",
+        "tensordot",
+        "unique",
+        "unique_consecutive",
+    ),
+    "random": ("fork_rng",),
+    "serialization": ("load", "save"),
+    "storage": ("TypedStorage", "UntypedStorage"),
+}
+_HOME = {name: module for module, names in _LAZY.items() for name in names}
+
+
+def _find(name: str) -> object:
+    if name in _HOME:
+        return getattr(_importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    full_name = f"{__name__}.{name}"
+    if name.startswith("__") or _importlib_util.find_spec(full_name) is None:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return _importlib.import_module(full_name)
+
+
+def __getattr__(name: str) -> object:
+    found = _find(name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
+# What a wrapper in Python extends goes through it, whatever the table has under the name.
+for _name in _LAZY["functional"]:
+    globals().pop(_name, None)
+del _name

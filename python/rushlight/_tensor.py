@@ -1,0 +1,196 @@
+"""The parts of Tensor that are written in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rushlight import _C
+from rushlight._C import Tensor
+
+
+class DisableTorchFunctionSubclass:
+    """Context in which classes' __torch_function__ is not asked; modes still are."""
+
+    _state = 1
+
+    def __init__(self) -> None:
+        self._saved: list[int] = []
+
+    def __enter__(self) -> None:
+        self._saved.append(_C._set_torch_function_state(max(self._state, _current_state())))
+
+    def __exit__(self, *_: object) -> None:
+        _C._set_torch_function_state(self._saved.pop())
+
+
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """Context in which no __torch_function__ is asked, neither of classes nor of modes."""
+
+    _state = 2
+
+
+def _current_state() -> int:
+    return _C._get_torch_function_state()
+
+
+_C.DisableTorchFunctionSubclass = DisableTorchFunctionSubclass
+_C.DisableTorchFunction = DisableTorchFunction
+
+
+def _is_torch_function_enabled() -> bool:
+    return _current_state() == 0
+
+
+_C._is_torch_function_enabled = _is_torch_function_enabled
+_C._is_torch_function_all_disabled = lambda: _current_state() == 2
+
+
+def _convert(result: object, cls: type) -> object:
+    """The result with its plain tensors as objects of class `cls`; sequences item by item."""
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, tuple) and hasattr(result, "n_fields"):
+        return type(result)(tuple(_convert(item, cls) for item in result))
+    if isinstance(result, (tuple, list)) and type(result) in (tuple, list):
+        return type(result)(_convert(item, cls) for item in result)
+    return result
+
+
+_nowrap: set | None = None
+
+
+def _default_nowrap_functions() -> set:
+    """Functions whose result keeps the class it has."""
+    global _nowrap
+    if _nowrap is None:
+        names = [name for name in ("_base", "grad", "_grad") if hasattr(Tensor, name)]
+        _nowrap = {getattr(Tensor, name).__get__ for name in names}
+    return _nowrap
+
+
+@classmethod
+def _torch_function(
+    cls: type,
+    func: Callable,
+    types: Iterable[type],
+    args: tuple = (),
+    kwargs: dict | None = None,
+) -> object:
+    """Runs func on plain tensors and gives the results the class that the call is for."""
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    if func in _default_nowrap_functions():
+        return result
+    return _convert(result, cls)
+
+
+def _construct(*args: object, **kwargs: object) -> Tensor:
+    """What the class call Tensor(...) makes: from sizes, from data, or from another tensor."""
+    import rushlight as torch
+
+    device = kwargs.pop("device", None)
+    if kwargs:
+        raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    dtype = torch.get_default_dtype()
+    if not args:
+        return torch.empty(0, dtype=dtype, device=device)
+    first = args[0]
+    if len(args) == 1 and isinstance(first, Tensor):
+        if first.dtype is not dtype and type(first) is Tensor and first.is_cpu and device is None:
+            raise TypeError(
+                f"expected {torch.empty(0, dtype=dtype).type()} (got {first.type()})"
+            )
+        return first.detach()
+    if len(args) == 1 and isinstance(first, torch.Size):
+        return torch.empty(first, dtype=dtype, device=device)
+    if all(isinstance(size, int) for size in args):
+        return torch.empty(args, dtype=dtype, device=device)
+    if len(args) == 1:
+        if isinstance(first, (float, complex, str)) or first is None:
+            raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+        return torch.tensor(first, dtype=dtype, device=device)
+    raise TypeError("Tensor() takes sizes, or one sequence or tensor of data")
+
+
+def _deepcopy(self: Tensor, memo: dict) -> Tensor:
+    """A tensor of its own with the same data; only leaves of the graph can be copied so."""
+    if _C._has_torch_function_unary(self):
+        return _C._handle_torch_function(Tensor.__deepcopy__, (self,), (self, memo), {})
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+            "because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    import copy
+
+    with DisableTorchFunctionSubclass():
+        fresh = self.detach().clone()
+        if type(self) is not Tensor:
+            fresh = Tensor._make_subclass(type(self), fresh)
+        fresh.requires_grad_(self.requires_grad)
+        memo[id(self)] = fresh
+        if self.grad is not None:
+            fresh.grad = copy.deepcopy(self.grad, memo)
+        if self.__dict__:
+            fresh.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return fresh
+
+
+def _dir(self: Tensor) -> list[str]:
+    names = {*dir(type(self)), *self.__dict__} - {"volatile", "__cuda_array_interface__"}
+    return sorted(names)
+
+
+def _split(self: Tensor, split_size: int | list[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of this tensor cut along `dim`: into pieces of one size, or of the sizes given."""
+    if _C._has_torch_function_unary(self):
+        return _C._handle_torch_function(
+            Tensor.split, (self,), (self, split_size), {"dim": dim}
+        )
+    if isinstance(split_size, (list, tuple)):
+        return _C._VariableFunctions.split_with_sizes(self, split_size, dim)
+    return _C._VariableFunctions.split(self, split_size, dim)
+
+
+def _norm(
+    self: Tensor,
+    p: float | str | None = "fro",
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    dtype: object = None,
+) -> Tensor:
+    """The matrix or vector norm; see rushlight.norm."""
+    from rushlight.functional import norm
+
+    return norm(self, p, dim, keepdim, dtype=dtype)
+
+
+def _unique(
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The different elements; see rushlight.unique."""
+    from rushlight.functional import unique
+
+    return unique(self, sorted, return_inverse, return_counts, dim)
+
+
+Tensor.__module__ = "rushlight"
+Tensor.__torch_function__ = _torch_function
+Tensor.__deepcopy__ = _deepcopy
+Tensor.__dir__ = _dir
+Tensor.__array_priority__ = 1000
+Tensor.split = _split
+Tensor.norm = _norm
+Tensor.unique = _unique
