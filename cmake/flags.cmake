@@ -12,3 +12,11 @@ if(RUSHLIGHT_SANITIZE)
     -fsanitize=${RUSHLIGHT_SANITIZE} -fno-omit-frame-pointer -g -fno-sanitize-recover=all)
   target_link_options(rushlight_flags INTERFACE -fsanitize=${RUSHLIGHT_SANITIZE})
 endif()
+
+# The standard library's headers take most of the time of a small source file: precompile them.
+function(rushlight_precompile target)
+  target_precompile_headers(${target} PRIVATE
+    <algorithm> <array> <atomic> <bit> <cmath> <complex> <cstdint> <cstring> <functional>
+    <initializer_list> <memory> <mutex> <optional> <span> <stdexcept> <string> <string_view>
+    <tuple> <type_traits> <unordered_map> <utility> <vector>)
+endfunction()

@@ -304,13 +304,36 @@ def write(path: Path, text: str) -> None:
         path.write_text(text)
 
 
-def family_files(family: str, operators: list[Operator]) -> tuple[str, str]:
+def without_ambiguity(found: list, everything: list) -> list:
+    """Drops the default of the first argument that a shorter overload lacks.
+
+    C++ could not choose between all(x) and all(x, dim=None): the second must then name its dim.
+    """
+    shapes: dict[str, list[list[str]]] = {}
+    for _, name, parameters, _ in everything:
+        shapes.setdefault(name, []).append([kind for kind, _, _ in parameters])
+    changed = []
+    for kind, name, parameters, body in found:
+        kinds = [k for k, _, _ in parameters]
+        required = sum(default is None for _, _, default in parameters)
+        shorter = [s for s in shapes[name] if len(s) < len(kinds) and s == kinds[: len(s)]]
+        for shape in shorter:
+            if required <= len(shape):
+                parameters = [
+                    (k, n, None if i <= len(shape) else d)
+                    for i, (k, n, d) in enumerate(parameters)
+                ]
+        changed.append((kind, name, parameters, body))
+    return changed
+
+
+def family_files(family: str, operators: list[Operator], everything: list) -> tuple[str, str]:
     header = [HEADER + "#pragma once\n", "#include <rushlight/generated/prelude.h>\n", "namespace rushlight {\n"]
     source = [HEADER, f"#include <rushlight/generated/{family}.h>\n", '#include "ops/operator.h"\n']
     source.append("namespace rushlight {\n")
     seen: set[str] = set()
     for operator in operators:
-        for kind, name, parameters, body in forms(operator):
+        for kind, name, parameters, body in without_ambiguity(forms(operator), everything):
             signature = f"{kind} {name}({declare(parameters, False)})"
             if signature in seen:
                 continue
@@ -322,7 +345,7 @@ def family_files(family: str, operators: list[Operator]) -> tuple[str, str]:
     return "\n".join(header), "\n".join(source)
 
 
-def method_lines(operators: list[Operator]) -> tuple[list[str], list[str]]:
+def method_lines(operators: list[Operator], everything: list) -> tuple[list[str], list[str]]:
     """Declarations inside Tensor, and definitions."""
     declarations, definitions = [], []
     seen: set[str] = set()
@@ -330,7 +353,7 @@ def method_lines(operators: list[Operator]) -> tuple[list[str], list[str]]:
         tensors = [i for i, a in enumerate(operator.arguments) if a.is_tensor()]
         if "kMethod" not in operator.variants or not tensors:
             continue
-        for kind, name, parameters, _ in forms(operator):
+        for kind, name, parameters, _ in without_ambiguity(forms(operator), everything):
             if name in OWN_METHODS or name.endswith("_out"):
                 continue
             at = next((i for i, (k, n, _) in enumerate(parameters) if n == "self"), None)
@@ -375,12 +398,13 @@ def main() -> None:
     includes = [HEADER + "#pragma once\n"]
     declarations: list[str] = []
     definitions = [HEADER, "#include <rushlight/generated/functions.h>\n", "namespace rushlight {\n"]
+    everything = [form for ops in families.values() for op in ops for form in forms(op)]
     for family, operators in families.items():
-        header, source = family_files(family, operators)
+        header, source = family_files(family, operators, everything)
         write(folder / f"{family}.h", header)
         write(folder / f"{family}.cpp", source)
         includes.append(f"#include <rushlight/generated/{family}.h>")
-        lines, bodies = method_lines(operators)
+        lines, bodies = method_lines(operators, everything)
         declarations += lines
         definitions += bodies
     definitions.append("}  // namespace rushlight\n")

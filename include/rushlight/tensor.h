@@ -203,7 +203,9 @@ class RUSHLIGHT_API Tensor {
   // The new-data half of `x.data = y`: keeps identity and autograd record.
   void set_data(const Tensor& data) const;
 
+#ifndef RUSHLIGHT_CORE  // the core calls the free functions: a new operator must not rebuild it
 #include <rushlight/generated/tensor_methods.inc>
+#endif
 
  private:
   template <typename T>

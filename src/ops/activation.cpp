@@ -94,9 +94,9 @@ RUSHLIGHT_OPERATORS(activation) {
         g.set(0, threshold_backward(g.grad(), g.result(), Scalar(0)));
       });
   op("relu6(Tensor self) -> Tensor", kNN | kInplace)
-      .doc("min(max(x, 0), 6).")
+      .doc("min(max(x, 0), 6); no gradient at the bounds.")
       .composition([](const Tensor& self) -> Tensor {
-        return clamp(self, Scalar(0), Scalar(6));
+        return hardtanh(self, Scalar(0), Scalar(6));
       });
   op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
      kFunction | kInplace | kOut | kNN)

@@ -204,7 +204,7 @@ Tensor bce_of(const Tensor& self, const Tensor& target, const Tensor& weight, in
          ") is deprecated. Please ensure they have the same size.");
   }
   if (!self.is_meta() && self.numel() != 0 &&
-      !logical_and(ge(self, Scalar(0)), le(self, Scalar(1))).all().item().to_bool()) {
+      !all(logical_and(ge(self, Scalar(0)), le(self, Scalar(1)))).item().to_bool()) {
     fail(ErrorKind::Runtime, "binary_cross_entropy",
          "all elements of input should be between 0 and 1");
   }

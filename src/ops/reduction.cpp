@@ -148,10 +148,6 @@ void index_gradient(Gradient& g) {
   g.set(0, scatter(zeros(g.sizes(0), grad.options()), dim, index, grad));
 }
 
-double correction_of(const std::optional<Scalar>& correction) {
-  return correction ? correction->to_double() : 1.0;
-}
-
 // Variance along rows, about the mean: sums of squares do not cancel.
 RowSpec variance_spec(bool root, bool with_mean) {
   RowSpec spec;

@@ -37,7 +37,7 @@ void cumprod_gradient(Gradient& g) {
     return;
   }
   int64_t dim = wrap_dim(g.integer(1), rank, "cumprod");
-  if (thread_state.grad_mode || eq(x, Scalar(0)).any().item().to_bool()) {
+  if (thread_state.grad_mode || any(eq(x, Scalar(0))).item().to_bool()) {
     // out_j without x_i, for each i: n products with x_i replaced by 1, masked to j >= i.
     int64_t length = x.sizes()[static_cast<size_t>(dim)];
     Tensor moved = movedim(x, {dim}, {-1});
