@@ -148,7 +148,8 @@ PyObject* overload_names(PyObject*, PyObject* name) {
   });
 }
 
-// One overload under its schema's own names, for rushlight.ops.aten; None where there is none.
+// One overload ("*": all of them) under its schema's own names, for rushlight.ops.aten, with the
+// schema's text; None where there is none.
 PyObject* operator_overload(PyObject*, PyObject* args) {
   const char* name;
   const char* overload;
@@ -157,16 +158,19 @@ PyObject* operator_overload(PyObject*, PyObject* args) {
   }
   return guarded([&] {
     std::string wanted = std::string(overload) == "default" ? "" : overload;
+    OverloadSet set;
     for (const Operator* op : Table::instance().overloads(name)) {
-      if (op->schema.overload == wanted) {
-        OverloadSet& set = sets().emplace_back();
-        set.name = op->schema.full_name();
+      if (wanted == "*" || op->schema.overload == wanted) {
+        set.name = wanted == "*" ? name : op->schema.full_name();
         set.signatures.push_back(make_signature(*op, Face::Operator, Form::Functional));
-        return Py_BuildValue("Ns", make_op_function(&set, set.name, "rushlight.ops.aten"),
-                             op->schema.text.c_str());
       }
     }
-    return py_none();
+    if (set.signatures.empty()) {
+      return py_none();
+    }
+    const OverloadSet& kept = sets().emplace_back(std::move(set));
+    return check(Py_BuildValue("Ns", make_op_function(&kept, kept.name, "rushlight.ops.aten"),
+                               kept.signatures[0].op->schema.text.c_str()));
   });
 }
 

@@ -173,19 +173,6 @@ def _norm(
     return norm(self, p, dim, keepdim, dtype=dtype)
 
 
-def _unique(
-    self: Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Tensor | tuple[Tensor, ...]:
-    """The different elements; see rushlight.unique."""
-    from rushlight.functional import unique
-
-    return unique(self, sorted, return_inverse, return_counts, dim)
-
-
 Tensor.__module__ = "rushlight"
 Tensor.__torch_function__ = _torch_function
 Tensor.__deepcopy__ = _deepcopy
@@ -193,4 +180,3 @@ Tensor.__dir__ = _dir
 Tensor.__array_priority__ = 1000
 Tensor.split = _split
 Tensor.norm = _norm
-Tensor.unique = _unique

@@ -1,0 +1,5 @@
+"""Discrete Fourier transforms. The functions come from the operator table."""
+
+from rushlight import _C
+
+globals().update({name: f for name, f in vars(_C._fft).items() if not name.startswith("__")})

@@ -1,0 +1,247 @@
+"""Functions whose arguments need more than a schema: any number of tensors, or several spellings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight import _C
+from rushlight._C import Tensor
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "einsum",
+    "is_complex",
+    "is_floating_point",
+    "is_inference",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "meshgrid",
+    "norm",
+    "numel",
+    "split",
+    "tensordot",
+]
+
+_table = _C._VariableFunctions
+
+
+def _tensors(function: Callable, given: tuple) -> tuple[list[Tensor], object]:
+    """The tensors, given one by one or as one sequence; and an override's result, or None."""
+    found = list(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else given
+    if _C._has_torch_function(tuple(found)):
+        return [], (_C._handle_torch_function(function, tuple(found), tuple(given), {}),)
+    return list(found), None
+
+
+def einsum(equation: str | Tensor, *operands: object) -> Tensor:
+    """Sums products of the operands over the labels that the equation leaves out.
+
+    `einsum("ij,jk->ik", a, b)`, or operands and label lists in turn: `einsum(a, [0, 1], b, [1, 2])`.
+    """
+    if not isinstance(equation, str):
+        equation, operands = _equation_of((equation, *operands))
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    if _C._has_torch_function(operands):
+        return _C._handle_torch_function(einsum, operands, (equation, *operands), {})
+    return _table.einsum(equation, list(operands))
+
+
+def _equation_of(given: tuple) -> tuple[str, tuple]:
+    """The equation and operands of the form with label lists."""
+    if len(given) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand")
+
+    def letters(labels: Sequence) -> str:
+        text = ""
+        for label in labels:
+            if label is Ellipsis:
+                text += "..."
+            elif isinstance(label, int) and 0 <= label < 52:
+                text += chr(ord("A") + label) if label < 26 else chr(ord("a") + label - 26)
+            else:
+                raise ValueError(
+                    f"einsum(): expected subscript {label} to be within range [0, 52)"
+                )
+        return text
+
+    pairs = len(given) // 2
+    equation = ",".join(letters(given[2 * i + 1]) for i in range(pairs))
+    if len(given) % 2:
+        equation += "->" + letters(given[-1])
+    return equation, tuple(given[2 * i] for i in range(pairs))
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors expanded to the shape that they broadcast to."""
+    found, result = _tensors(broadcast_tensors, tensors)
+    return result[0] if result else _table.broadcast_tensors(found)
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> object:
+    """The shape that all the shapes broadcast to."""
+    result: list[int] = []
+    for shape in shapes:
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        if any(size < 0 for size in sizes):
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension ({min(sizes)}): {sizes}"
+            )
+        result[:0] = [1] * (len(sizes) - len(result))
+        for i in range(-1, -len(sizes) - 1, -1):
+            if sizes[i] == 1 or sizes[i] == result[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape"
+                    f" - got {shapes}"
+                )
+            result[i] = sizes[i]
+    return _C.Size(result)
+
+
+def meshgrid(*tensors: Tensor, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Grids of coordinates of the 1-dim tensors; indexing 'ij' (rows first) or 'xy'."""
+    found, result = _tensors(meshgrid, tensors)
+    return result[0] if result else _table.meshgrid(found, indexing=indexing or "ij")
+
+
+def atleast_1d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """The tensors with at least one dimension."""
+    return _at_least(atleast_1d, tensors)
+
+
+def atleast_2d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """The tensors with at least two dimensions."""
+    return _at_least(atleast_2d, tensors)
+
+
+def atleast_3d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """The tensors with at least three dimensions."""
+    return _at_least(atleast_3d, tensors)
+
+
+def _at_least(function: Callable, tensors: tuple) -> Tensor | tuple[Tensor, ...]:
+    if _C._has_torch_function(tensors):
+        return _C._handle_torch_function(function, tensors, tensors, {})
+    given = tensors[0] if len(tensors) == 1 else tensors
+    return getattr(_table, function.__name__)(given)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of an element of each 1-dim tensor, one a row."""
+    found, result = _tensors(cartesian_prod, tensors)
+    return result[0] if result else _table.cartesian_prod(found)
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the tensors along its diagonal."""
+    found, result = _tensors(block_diag, tensors)
+    return result[0] if result else _table.block_diag(found)
+
+
+def split(
+    tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Views cut along `dim`: into pieces of one size, or of the sizes given."""
+    if _C._has_torch_function_unary(tensor):
+        return _C._handle_torch_function(
+            split, (tensor,), (tensor, split_size_or_sections), {"dim": dim}
+        )
+    return tensor.split(split_size_or_sections, dim)
+
+
+def tensordot(
+    a: Tensor,
+    b: Tensor,
+    dims: int | Sequence[Sequence[int]] | Tensor = 2,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Sums products over the last `dims` dimensions of a and the first of b, or over those listed."""
+    if _C._has_torch_function_variadic(a, b):
+        return _C._handle_torch_function(
+            tensordot, (a, b), (a, b), {"dims": dims, "out": out}
+        )
+    if isinstance(dims, Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else int(dims)
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}"
+            )
+        dims = (list(range(-dims, 0)), list(range(dims)))
+    dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if out is None:
+        return _table.tensordot(a, b, dims_a, dims_b)
+    return _table.tensordot(a, b, dims_a, dims_b, out=out)
+
+
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: object = None,
+) -> Tensor:
+    """The vector norm of order p over `dim` (all elements by default); 'fro' is order 2."""
+    if _C._has_torch_function_unary(input):
+        return _C._handle_torch_function(
+            norm,
+            (input,),
+            (input,),
+            {"p": p, "dim": dim, "keepdim": keepdim, "out": out, "dtype": dtype},
+        )
+    if p == "nuc":
+        raise NotImplementedError("norm: the nuclear norm needs singular values")
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    order = 2.0 if p in (None, "fro") else p
+    if isinstance(dim, int):
+        dim = (dim,)
+    options = {} if out is None else {"out": out}
+    return _table.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype, **options)
+
+
+def numel(input: Tensor) -> int:
+    """How many elements the tensor has."""
+    return input.numel()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one."""
+    return input.is_complex()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating-point one."""
+    return input.is_floating_point()
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative values."""
+    return input.is_signed()
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not zero."""
+    return input.is_nonzero()
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether inference mode made the tensor."""
+    return input.is_inference()
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return input.is_same_size(other)
