@@ -14,6 +14,7 @@ struct GeneratorObject {
 };
 
 PyTypeObject* generator_type = nullptr;
+PyObject* default_object = nullptr;  // the default generator's
 
 Generator& value_of(PyObject* object) {
   return reinterpret_cast<GeneratorObject*>(object)->generator;
@@ -152,7 +153,7 @@ PyGetSetDef properties[] = {
 PyObject* module_manual_seed(PyObject*, PyObject* seed) {
   return guarded([&] {
     default_generator().manual_seed(seed_of(seed));
-    return generator_object(default_generator());
+    return new_ref(default_object);
   });
 }
 PyObject* module_seed(PyObject*, PyObject*) {
@@ -193,7 +194,8 @@ void fill(PyObject* module) {
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   generator_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
   add_object(module, "Generator", new_ref(reinterpret_cast<PyObject*>(generator_type)));
-  add_object(module, "default_generator", generator_object(default_generator()));
+  default_object = generator_object(default_generator());
+  add_object(module, "default_generator", new_ref(default_object));
   add_functions(module, functions);
 }
 

@@ -1,6 +1,7 @@
 // Puts every operator of the table where Python looks for it.
 #include <deque>
 #include <map>
+#include <mutex>
 
 #include "module.h"
 #include "op_function.h"
@@ -168,7 +169,10 @@ PyObject* operator_overload(PyObject*, PyObject* args) {
     if (set.signatures.empty()) {
       return py_none();
     }
+    static std::mutex lock;
+    std::unique_lock<std::mutex> guard(lock);
     const OverloadSet& kept = sets().emplace_back(std::move(set));
+    guard.unlock();
     return check(Py_BuildValue("Ns", make_op_function(&kept, kept.name, "rushlight.ops.aten"),
                                kept.signatures[0].op->schema.text.c_str()));
   });

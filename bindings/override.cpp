@@ -9,12 +9,39 @@ namespace {
 
 enum class Enabled : uint8_t { All, ModesOnly, Nothing };
 
-// A thread's modes, innermost last, and what is switched off in it.
+// What every call tests; plain data, so that reading it needs no initialisation check.
 struct OverrideState {
-  std::vector<Ref> modes;
+  int mode_count = 0;
   Enabled enabled = Enabled::All;
 };
-thread_local OverrideState override_state;
+constinit thread_local OverrideState override_state __attribute__((tls_model("initial-exec")));
+
+// A thread's modes, innermost last. Count and list change together.
+class ModeStack {
+ public:
+  // Modes still on when a thread ends are left alone: the interpreter may be gone already.
+  ~ModeStack() {
+    for (Ref& mode : modes_) {
+      mode.release();
+    }
+  }
+  void push(Ref mode) {
+    modes_.push_back(std::move(mode));
+    ++override_state.mode_count;
+  }
+  Ref pop() {
+    Ref mode = std::move(modes_.back());
+    modes_.pop_back();
+    --override_state.mode_count;
+    return mode;
+  }
+  size_t size() const { return modes_.size(); }
+  PyObject* at(size_t i) const { return modes_[i].get(); }
+
+ private:
+  std::vector<Ref> modes_;
+};
+thread_local ModeStack mode_stack;
 
 PyObject* disabled_implementation = nullptr;
 PyObject* door_name = nullptr;  // "__torch_function__"
@@ -96,8 +123,8 @@ Ref types_of(const std::vector<PyObject*>& objects) {
 // While a mode handles a call it is off, so that it may call the function again.
 class ModeStash {
  public:
-  ModeStash() : mode_(std::move(override_state.modes.back())) { override_state.modes.pop_back(); }
-  ~ModeStash() { override_state.modes.push_back(std::move(mode_)); }
+  ModeStash() : mode_(mode_stack.pop()) {}
+  ~ModeStash() { mode_stack.push(std::move(mode_)); }
   ModeStash(const ModeStash&) = delete;
   PyObject* get() const { return mode_.get(); }
 
@@ -147,7 +174,7 @@ PyObject* dispatch(const Call& call, const std::vector<PyObject*>& objects) {
 }  // namespace
 
 bool modes_active() {
-  return !override_state.modes.empty() && override_state.enabled != Enabled::Nothing;
+  return override_state.mode_count > 0 && override_state.enabled != Enabled::Nothing;
 }
 
 bool has_override(PyObject* object) {
@@ -156,7 +183,7 @@ bool has_override(PyObject* object) {
 }
 
 bool any_override(PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
-  if (!override_state.modes.empty() && modes_active()) {
+  if (modes_active()) {
     return true;
   }
   if (override_state.enabled != Enabled::All) {
@@ -267,22 +294,20 @@ PyObject* overloaded_args(PyObject*, PyObject* relevant) {
 }
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
-  override_state.modes.push_back(Ref::share(mode));
+  mode_stack.push(Ref::share(mode));
   Py_RETURN_NONE;
 }
 
 PyObject* pop_mode(PyObject*, PyObject*) {
-  if (override_state.modes.empty()) {
+  if (mode_stack.size() == 0) {
     PyErr_SetString(PyExc_RuntimeError, "there is no function mode to leave");
     return nullptr;
   }
-  PyObject* mode = override_state.modes.back().release();
-  override_state.modes.pop_back();
-  return mode;
+  return mode_stack.pop().release();
 }
 
 PyObject* mode_count(PyObject*, PyObject*) {
-  return PyLong_FromSize_t(override_state.modes.size());
+  return PyLong_FromSize_t(mode_stack.size());
 }
 
 PyObject* mode_at(PyObject*, PyObject* index) {
@@ -290,11 +315,11 @@ PyObject* mode_at(PyObject*, PyObject* index) {
   if (PyErr_Occurred()) {
     return nullptr;
   }
-  if (at >= override_state.modes.size()) {
+  if (at >= mode_stack.size()) {
     PyErr_SetString(PyExc_IndexError, "no function mode there");
     return nullptr;
   }
-  return new_ref(override_state.modes[at].get());
+  return new_ref(mode_stack.at(at));
 }
 
 PyObject* get_enabled(PyObject*, PyObject*) {

@@ -1,0 +1,188 @@
+"""__torch_function__ of classes and modes."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import Tensor
+from rushlight.overrides import (
+    TorchFunctionMode,
+    get_overridable_functions,
+    handle_torch_function,
+    has_torch_function,
+    is_tensor_like,
+    is_tensor_method_or_property,
+    resolve_name,
+    wrap_torch_function,
+)
+
+
+class Kept(Tensor):
+    pass
+
+
+class Logged(Tensor):
+    calls: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append(func)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Duck:
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return ("duck", func, args, kwargs)
+
+
+class Unwilling:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+def test_results_have_the_class_of_the_arguments():
+    x = torch.ones(2).as_subclass(Kept)
+    assert type(x + 1) is Kept
+    assert type(1 + x) is Kept
+    assert type(x.sum()) is Kept
+    assert all(type(part) is Kept for part in x.unbind(0))
+    assert type(torch.max(x.view(1, 2), 0).values) is Kept
+    assert type(x.shape) is torch.Size
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: torch.add(x, 1), "add"),
+        (lambda x: x.add(1), "add"),
+        (lambda x: x + 1, "add"),
+        (lambda x: x.sum(), "sum"),
+        (lambda x: x.dim(), "dim"),
+        (lambda x: x.to(torch.float64), "to"),
+    ],
+)
+def test_functions_methods_and_operators_ask_the_class(call, name):
+    x = torch.ones(2).as_subclass(Logged)
+    Logged.calls = []
+    call(x)
+    assert [function.__name__ for function in Logged.calls] == [name]
+
+
+def test_properties_ask_the_class():
+    x = torch.ones(2).as_subclass(Logged)
+    Logged.calls = []
+    assert x.shape == (2,)
+    assert Logged.calls == [Tensor.shape.__get__]
+
+
+def test_any_class_may_override():
+    duck = Duck()
+    kind, function, args, kwargs = torch.add(torch.ones(2), duck, alpha=2)
+    assert (kind, function, kwargs) == ("duck", torch.add, {"alpha": 2})
+    assert args[1] is duck
+    assert torch.cat([torch.ones(2), duck])[0] == "duck"
+
+
+def test_where_all_decline_the_call_fails():
+    with pytest.raises(TypeError, match="returned NotImplemented"):
+        torch.add(torch.ones(2), Unwilling())
+
+
+def test_subclasses_are_asked_before_their_bases():
+    order = []
+
+    class Base(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            order.append(cls.__name__)
+            return NotImplemented
+
+    class Derived(Base):
+        pass
+
+    x, y = torch.ones(1).as_subclass(Base), torch.ones(1).as_subclass(Derived)
+    with pytest.raises(TypeError):
+        torch.add(x, y)
+    assert order == ["Derived", "Base"]
+
+
+def test_a_disabled_class_counts_as_plain():
+    class Plain(Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    x = torch.ones(2).as_subclass(Plain)
+    assert type(x + 1) is Tensor
+    assert not has_torch_function((x,))
+
+
+def test_disabling_contexts():
+    x = torch.ones(2).as_subclass(Logged)
+    Logged.calls = []
+    with torch._C.DisableTorchFunctionSubclass():
+        assert type(x + 1) is Tensor
+    assert Logged.calls == []
+
+
+class Counting(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_sees_every_call():
+    with Counting() as mode:
+        torch.ones(2) + 1
+    assert mode.names == ["ones", "add"]
+    torch.ones(2)
+    assert mode.names == ["ones", "add"]
+
+
+def test_modes_nest_inner_first():
+    with Counting() as outer, Counting() as inner:
+        torch.ones(2)
+    assert inner.names == outer.names == ["ones"]
+
+
+def test_a_mode_leaves_after_an_exception():
+    class Failing(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"), Failing():
+        torch.ones(2)
+    assert torch.ones(2).shape == (2,)
+
+
+def test_device_contexts_are_modes():
+    with torch.device("meta"):
+        assert torch.ones(2).is_meta
+    assert torch.ones(2).is_cpu
+    torch.set_default_device("meta")
+    try:
+        assert torch.zeros(2).is_meta
+    finally:
+        torch.set_default_device(None)
+    assert torch.zeros(2).is_cpu
+
+
+def test_python_functions_can_join():
+    @wrap_torch_function(lambda a, b: (a, b))
+    def both(a, b):
+        return "plain"
+
+    assert both(1, 2) == "plain"
+    assert both(1, Duck())[0] == "duck"
+    assert handle_torch_function(both, (Duck(),), 1, Duck())[0] == "duck"
+
+
+def test_questions_about_objects_and_functions():
+    assert is_tensor_like(Duck()) and is_tensor_like(torch.ones(1)) and not is_tensor_like(1)
+    assert is_tensor_method_or_property(Tensor.add)
+    assert not is_tensor_method_or_property(torch.add)
+    assert resolve_name(torch.add) == "rushlight.add"
+    assert resolve_name(Tensor.add) == "rushlight.Tensor.add"
+    assert torch.add in get_overridable_functions()[torch]
