@@ -291,8 +291,10 @@ llvm::Value* Arithmetic::float_divide(Op op, Value* x, Value* y) {
 }
 
 llvm::Value* Arithmetic::math(Op op, DType dtype, llvm::ArrayRef<Value*> operands) {
-  if (Value* v = inline_math(b_, op, operands)) {
-    return v;
+  if (dtype == DType::Float32 && operands.size() == 1) {
+    if (Value* v = inline_math(*this, b_, op, operands[0])) {
+      return v;
+    }
   }
   std::string name;
   for (char c : loop_op_text(op)) {
