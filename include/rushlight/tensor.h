@@ -263,6 +263,9 @@ Tensor make_scalar_tensor(const Scalar& value, DType dtype);
 Tensor make_foreign(void* data, IntArrayRef sizes, IntArrayRef strides, DType dtype,
                     void (*release)(StorageImpl*), void* context);
 StorageImpl* make_storage(size_t bytes, Device device);
+// Gives the storage this many bytes, the first of the old ones kept; Error(Runtime) where its memory
+// is somebody else's.
+void resize_storage(StorageImpl* storage, size_t bytes);
 // Gives the tensor this shape, contiguous, growing its storage where needed.
 void resize_in_place(const Tensor& tensor, IntArrayRef sizes);
 

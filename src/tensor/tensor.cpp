@@ -1,10 +1,9 @@
+#include <rushlight/memory.h>
 #include <rushlight/tensor.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <new>
-
-#include <rushlight/memory.h>
 
 namespace rushlight {
 
@@ -18,7 +17,9 @@ constexpr size_t kHeader = 64;
 constexpr size_t kInlineData = 4096;
 static_assert(sizeof(StorageImpl) <= kHeader);
 
-void release_owned(StorageImpl* self) { memory::release(self->data, self->bytes); }
+void release_owned(StorageImpl* self) {
+  memory::release(self->data, self->bytes);
+}
 
 void check_bounds(IntArrayRef sizes, IntArrayRef strides, size_t* elements) {
   int64_t extent = 1;
@@ -50,7 +51,9 @@ TensorImpl* new_impl(IntArrayRef sizes, IntArrayRef strides, DType dtype, Storag
 
 }  // namespace
 
-void* TensorImpl::operator new(size_t size) { return memory::allocate(size); }
+void* TensorImpl::operator new(size_t size) {
+  return memory::allocate(size);
+}
 void TensorImpl::operator delete(void* block, size_t size) noexcept {
   memory::release(block, size);
 }
@@ -88,7 +91,9 @@ void destroy(TensorImpl* tensor) {
   delete tensor;
 }
 
-void retain(StorageImpl* storage) { storage->references.fetch_add(1, std::memory_order_relaxed); }
+void retain(StorageImpl* storage) {
+  storage->references.fetch_add(1, std::memory_order_relaxed);
+}
 
 void release(StorageImpl* storage) {
   if (storage->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
@@ -130,8 +135,8 @@ Tensor make_strided(IntArrayRef sizes, IntArrayRef strides, DType dtype, Device 
   checked_numel(sizes, "empty_strided");
   size_t elements;
   check_bounds(sizes, strides, &elements);
-  int64_t bytes = checked_multiply(static_cast<int64_t>(elements), element_size(dtype),
-                                   "empty_strided");
+  int64_t bytes =
+      checked_multiply(static_cast<int64_t>(elements), element_size(dtype), "empty_strided");
   StorageImpl* storage = make_storage(static_cast<size_t>(bytes), device);
   return Tensor(new_impl(sizes, strides, dtype, storage));
 }
@@ -186,6 +191,29 @@ Tensor make_foreign(void* data, IntArrayRef sizes, IntArrayRef strides, DType dt
   return Tensor(new_impl(sizes, strides, dtype, storage));
 }
 
+void resize_storage(StorageImpl* storage, size_t bytes) {
+  if (bytes == storage->bytes) {
+    return;
+  }
+  if (!storage->resizable) {
+    fail(ErrorKind::Runtime, "resize_", "Trying to resize storage that is not resizable: it has ",
+         storage->bytes, " bytes of somebody else's memory, ", bytes, " were asked for");
+  }
+  if (!storage->device.is_meta()) {
+    void* fresh = memory::allocate(bytes);
+    const size_t kept = bytes < storage->bytes ? bytes : storage->bytes;
+    if (kept != 0) {
+      std::memcpy(fresh, storage->data, kept);
+    }
+    if (storage->release != nullptr) {
+      storage->release(storage);
+    }
+    storage->release = release_owned;
+    storage->data = fresh;
+  }
+  storage->bytes = bytes;
+}
+
 void resize_in_place(const Tensor& tensor, IntArrayRef sizes) {
   if (tensor.sizes() == sizes) {
     return;
@@ -196,22 +224,7 @@ void resize_in_place(const Tensor& tensor, IntArrayRef sizes) {
                                     tensor.element_size(), "resize_");
   StorageImpl* storage = impl->storage;
   if (needed > static_cast<int64_t>(storage->bytes) && numel > 0) {
-    if (!storage->resizable) {
-      fail(ErrorKind::Runtime, "resize_", "Trying to resize storage that is not resizable: it has ",
-           storage->bytes, " bytes of somebody else's memory, size ", sizes, " needs ", needed);
-    }
-    if (!storage->device.is_meta()) {
-      void* fresh = memory::allocate(static_cast<size_t>(needed));
-      if (storage->bytes != 0) {
-        std::memcpy(fresh, storage->data, storage->bytes);
-      }
-      if (storage->release != nullptr) {
-        storage->release(storage);
-      }
-      storage->release = release_owned;
-      storage->data = fresh;
-    }
-    storage->bytes = static_cast<size_t>(needed);
+    resize_storage(storage, static_cast<size_t>(needed));
   }
   IntList strides = contiguous_strides(sizes);
   impl->sizes.assign(sizes.data(), sizes.size());
