@@ -172,36 +172,52 @@ void multiply_task(const Product<T>& product, const Slab<T>& slab, int64_t i, in
   }
 }
 
-// Rows and columns of a task: the largest that fit the caches and still make enough tasks.
+// How a slab is cut into tasks of equal size.
+struct Grid {
+  int64_t rows;
+  int64_t cols;
+  int64_t down;
+  int64_t across;
+};
+
+// The largest tasks that fit the caches and still make enough for all threads, in a number that
+// they can share evenly.
 template <typename T>
-void multiply_slab(const Product<T>& product, const Slab<T>& slab) {
+Grid cut(const Product<T>& product, const Slab<T>& slab, double work) {
   const GemmEngine<T>& engine = product.engine;
   const int64_t cache_rows = kBlockBytes / (kGemmDepth * static_cast<int64_t>(sizeof(T)));
-  int64_t rows = std::min(round_up(cache_rows, engine.rows), slab.m);
-  int64_t cols = product.direct() ? slab.n : std::min<int64_t>(slab.n, 256);
-  const double work =
-      static_cast<double>(slab.m) * static_cast<double>(slab.n) * static_cast<double>(slab.k);
-  const double useful = std::min(work / static_cast<double>(kTaskWork), 4.0 * num_threads());
-  const auto tasks = [&] { return ceil_div(slab.m, rows) * ceil_div(slab.n, cols); };
-  if (num_threads() > 1) {
-    while (static_cast<double>(tasks()) < useful) {
-      if (cols >= 16 * engine.cols || (rows <= 8 * engine.rows && cols > engine.cols)) {
-        cols = round_up(ceil_div(cols, 2), engine.cols);
-      } else if (rows > engine.rows) {
-        rows = round_up(ceil_div(rows, 2), engine.rows);
-      } else {
-        break;
-      }
+  int64_t down = ceil_div(slab.m, cache_rows);
+  int64_t across = product.direct() ? 1 : ceil_div(slab.n, 256);
+  const auto useful = static_cast<int64_t>(std::min(work / static_cast<double>(kTaskWork), 1e6));
+  const int64_t threads = std::min<int64_t>(num_threads(), useful);
+  if (threads > 1) {
+    const int64_t wanted = std::min(useful, 4 * threads);
+    across = std::max(across, std::min(ceil_div(wanted, down), slab.n / (8 * engine.cols)));
+    down = std::max(down, std::min(ceil_div(wanted, across), slab.m / (4 * engine.rows)));
+    across = std::max(across, std::min(ceil_div(wanted, down), slab.n / engine.cols));
+    if (down * across % threads != 0 && across % threads != 0) {
+      down = round_up(down, threads);
     }
   }
-  const int64_t across = ceil_div(slab.n, cols);
+  const int64_t rows = round_up(ceil_div(slab.m, down), engine.rows);
+  const int64_t cols = round_up(ceil_div(slab.n, across), engine.cols);
+  return {rows, cols, ceil_div(slab.m, rows), ceil_div(slab.n, cols)};
+}
+
+template <typename T>
+void multiply_slab(const Product<T>& product, const Slab<T>& slab) {
+  const double work =
+      static_cast<double>(slab.m) * static_cast<double>(slab.n) * static_cast<double>(slab.k);
+  const Grid grid = cut(product, slab, work);
+  const int64_t tasks = grid.down * grid.across;
   const int64_t grain = std::max<int64_t>(
-      1, static_cast<int64_t>(static_cast<double>(kTaskWork * tasks()) / (work + 1)));
-  parallel_for(0, tasks(), grain, [&](int64_t first, int64_t last) {
+      1, static_cast<int64_t>(static_cast<double>(kTaskWork * tasks) / (work + 1)));
+  parallel_for(0, tasks, grain, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
-      const int64_t i = task / across * rows;
-      const int64_t j = task % across * cols;
-      multiply_task(product, slab, i, j, std::min(rows, slab.m - i), std::min(cols, slab.n - j));
+      const int64_t i = task / grid.across * grid.rows;
+      const int64_t j = task % grid.across * grid.cols;
+      multiply_task(product, slab, i, j, std::min(grid.rows, slab.m - i),
+                    std::min(grid.cols, slab.n - j));
     }
   });
 }
