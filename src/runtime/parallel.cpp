@@ -80,10 +80,12 @@ class Pool {
   void wait_until_done(uint32_t pieces);
   void keep_exception(uint32_t piece);
 
-  // Spinning pays only if each thread can have a core of its own.
+  // Long enough to outlast the serial part between two loops of a training step, since waking a
+  // sleeper takes tens of microseconds on a virtual machine. It pays only if each thread can have a
+  // core of its own.
   std::chrono::microseconds patience() const {
     const bool fits = workers_.load(std::memory_order_relaxed) < available_cores();
-    return std::chrono::microseconds(fits ? 30 : 0);
+    return std::chrono::microseconds(fits ? 200 : 0);
   }
 
   std::mutex occupied_;
