@@ -1,0 +1,92 @@
+"""Losses against values worked out beforehand."""
+
+import pytest
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight import nn
+
+LOGITS = [[1.0, 2.0, 3.0], [4.0, 6.0, 9.0]]
+A = [0.0, 1.0, 2.0]
+B = [0.5, 1.0, 0.0]
+
+
+def near(value, expected):
+    assert value.item() == pytest.approx(expected, abs=2e-6)
+
+
+def test_cross_entropy():
+    logits = torch.tensor(LOGITS)
+    target = torch.tensor([0, 2])
+    near(nn.CrossEntropyLoss()(logits, target), 1.231296)
+    near(nn.CrossEntropyLoss(label_smoothing=0.1)(logits, target), 1.314629)
+    near(nn.CrossEntropyLoss(torch.tensor([1.0, 2.0, 3.0]))(logits, target), 0.643140)
+    ignored = torch.tensor([0, -100])
+    near(nn.CrossEntropyLoss(reduction="sum")(logits, ignored), 2.407606)
+
+
+def test_nll_is_cross_entropy_of_log_softmax():
+    near(nn.NLLLoss()(F.log_softmax(torch.tensor(LOGITS), 1), torch.tensor([0, 2])), 1.231296)
+
+
+def test_linear_cross_entropy_is_the_loss_of_a_linear_layer():
+    torch.manual_seed(0)
+    loss = nn.LinearCrossEntropyLoss(4, 3, bias=True)
+    x, target = torch.randn(5, 4), torch.tensor([0, 1, 2, 1, 0])
+    expected = F.cross_entropy(loss.linear(x), target)
+    near(loss(x, target), expected.item())
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        (nn.MSELoss(), 1.416667),
+        (nn.MSELoss(reduction="sum"), 4.25),
+        (nn.L1Loss(), 0.833333),
+        (nn.SmoothL1Loss(), 0.541667),
+        (nn.HuberLoss(delta=0.5), 0.333333),
+    ],
+    ids=repr,
+)
+def test_distances(loss, expected):
+    near(loss(torch.tensor(A), torch.tensor(B)), expected)
+
+
+def test_weighted_mean_is_over_the_weights():
+    weight = torch.tensor([1.0, 2.0, 1.0])
+    near(F.mse_loss(torch.tensor(A), torch.tensor(B), weight=weight), 1.0625)
+
+
+def test_reduction_none_keeps_the_shape():
+    loss = nn.MSELoss(reduction="none")(torch.tensor(A), torch.tensor(B))
+    assert loss.tolist() == [0.25, 0.0, 4.0]
+
+
+def test_binary_cross_entropy_with_logits():
+    near(nn.BCEWithLogitsLoss()(torch.tensor(A), torch.tensor([1.0, 0.0, 1.0])), 0.711112)
+
+
+def test_gaussian_nll():
+    near(nn.GaussianNLLLoss()(torch.tensor(A), torch.tensor(B), torch.ones(3)), 0.708333)
+    with pytest.raises(ValueError, match="var has negative entry/entries"):
+        F.gaussian_nll_loss(torch.tensor(A), torch.tensor(B), -torch.ones(3))
+
+
+def test_older_flags_name_their_successor():
+    with pytest.warns(UserWarning, match="please use reduction='sum' instead"):
+        loss = nn.L1Loss(size_average=False)
+    assert loss.reduction == "sum"
+
+
+def test_shapes_that_differ_are_warned_about():
+    with pytest.warns(UserWarning, match="different to the input size"):
+        F.mse_loss(torch.ones(2, 1), torch.ones(2))
+
+
+def test_unknown_reduction():
+    with pytest.raises(ValueError, match="most is not a valid value for reduction"):
+        F.mse_loss(torch.ones(2), torch.ones(2), reduction="most")
+
+
+def test_binary_target_must_have_the_inputs_shape():
+    with pytest.raises(ValueError, match="must be the same as input size"):
+        F.binary_cross_entropy_with_logits(torch.ones(2), torch.ones(3))
