@@ -242,7 +242,12 @@ def forms(operator: Operator) -> list[tuple[str, str, list[tuple[str, str, str |
     parameters = operator.parameters()
     name = cpp_name(operator.name())
     kind = operator.return_type()
-    if kind == "Tensor":
+    if kind == "Tensor" and operator.options_at is not None:
+        body = (
+            f"{handle}\n  Tensor result = call(op, {{{values}}});\n"
+            "  if (options.requires_grad_) {\n    result.requires_grad_();\n  }\n  return result;"
+        )
+    elif kind == "Tensor":
         body = f"{handle}\n  return call(op, {{{values}}});"
     elif kind == "void":
         body = f"{handle}\n  call_many(op, {{{values}}}, nullptr, 0);"
@@ -351,10 +356,12 @@ def method_lines(operators: list[Operator], everything: list) -> tuple[list[str]
     seen: set[str] = set()
     for operator in operators:
         tensors = [i for i, a in enumerate(operator.arguments) if a.is_tensor()]
-        if "kMethod" not in operator.variants or not tensors:
+        if not {"kMethod", "kInplace"} & operator.variants or not tensors:
             continue
         for kind, name, parameters, _ in without_ambiguity(forms(operator), everything):
             if name in OWN_METHODS or name.endswith("_out"):
+                continue
+            if "kMethod" not in operator.variants and name == cpp_name(operator.name()):
                 continue
             at = next((i for i, (k, n, _) in enumerate(parameters) if n == "self"), None)
             if at is None:

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include <rushlight/dtype.h>
 
@@ -61,8 +63,12 @@ void append(std::string& out, std::span<const int64_t> shape);  // "[2, 3]"
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 }  // namespace detail
 
-// Joins its arguments as text: strings, numbers, dtypes, shapes.
+class Tensor;
+
+// Joins its arguments as text: strings, numbers, dtypes, shapes. (Lists of tensors are joined by
+// the operator of the same name.)
 template <typename... Parts>
+  requires(!std::is_same_v<Parts, std::vector<Tensor>> && ...)
 std::string cat(const Parts&... parts) {
   std::string out;
   (detail::append(out, parts), ...);

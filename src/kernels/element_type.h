@@ -1,0 +1,61 @@
+// Work on values, for hand kernels that serve every dtype.
+#pragma once
+
+#include <rushlight/dtype.h>
+#include <rushlight/error.h>
+
+#include <type_traits>
+
+namespace rushlight::kernels {
+
+template <typename T>
+inline constexpr bool is_small_float =
+    std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float8E4M3FN> ||
+    std::is_same_v<T, Float8E5M2>;
+
+// What values of T are computed in.
+template <typename T>
+using Compute = std::conditional_t<is_small_float<T>, float, T>;
+
+template <typename T>
+Compute<T> load_value(T stored) {
+  if constexpr (is_small_float<T>) {
+    return to_float(stored);
+  } else {
+    return stored;
+  }
+}
+
+template <typename T>
+T store_value(Compute<T> value) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return to_half(value);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return to_bfloat16(value);
+  } else if constexpr (std::is_same_v<T, Float8E4M3FN>) {
+    return to_float8_e4m3fn(value);
+  } else if constexpr (std::is_same_v<T, Float8E5M2>) {
+    return to_float8_e5m2(value);
+  } else {
+    return value;
+  }
+}
+
+// Calls `function` with a value of the C++ type of `dtype`; every dtype but complex ones, for
+// which Error(NotImplemented) names `op`.
+template <typename F>
+void by_real_dtype(DType dtype, std::string_view op, F&& function) {
+  switch (dtype) {
+#define RUSHLIGHT_CASE(name, type, text, alias, ir, category)          \
+  case DType::name:                                                    \
+    if constexpr (DTypeCategory::category != DTypeCategory::Complex) { \
+      return function(type{});                                         \
+    }                                                                  \
+    break;
+    RUSHLIGHT_DTYPES(RUSHLIGHT_CASE)
+#undef RUSHLIGHT_CASE
+  }
+  fail(ErrorKind::NotImplemented, op, "not implemented for '", dtype, "'");
+}
+
+}  // namespace rushlight::kernels

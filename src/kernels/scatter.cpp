@@ -1,0 +1,132 @@
+#include "kernels/scatter.h"
+
+#include <algorithm>
+
+#include "kernels/element.h"
+#include "kernels/index_update.h"
+#include "runtime/parallel.h"
+
+namespace rushlight::kernels {
+namespace {
+
+// Strides of the three tensors along one dimension.
+struct Steps {
+  int64_t base;
+  int64_t dense;
+  int64_t index;
+};
+
+// The shape of the index, as lines along the last dimension. Lines that differ only in their
+// position along `dim` belong to one group, which one thread walks in order.
+struct Space {
+  int64_t groups = 1;
+  int64_t along = 1;  // size of `dim` where it is not the last dimension
+  int64_t line = 1;
+  bool last = true;  // whether `dim` is the last dimension
+  Steps dim_steps{};
+  Steps line_steps{};
+  IntList sizes;
+  std::vector<Steps> steps;
+
+  Space(const Tensor& base, const Tensor& dense, const Tensor& index, int64_t dim) {
+    const int64_t inner = index.dim() - 1;
+    last = dim == inner;
+    for (int64_t d = 0; d < index.dim(); ++d) {
+      const Steps step{base.stride(d), dense.stride(d), index.stride(d)};
+      if (d == inner) {
+        line = index.size(d);
+        line_steps = step;
+      }
+      if (d == dim) {
+        dim_steps = step;
+        along = last ? 1 : index.size(d);
+      }
+      if (d != inner && d != dim) {
+        groups *= index.size(d);
+        sizes.push_back(index.size(d));
+        steps.push_back(step);
+      }
+    }
+  }
+  Steps place(int64_t group) const {
+    Steps at{0, 0, 0};
+    for (size_t d = sizes.size(); d-- > 0;) {
+      const int64_t position = group % sizes[d];
+      group /= sizes[d];
+      at.base += position * steps[d].base;
+      at.dense += position * steps[d].dense;
+      at.index += position * steps[d].index;
+    }
+    return at;
+  }
+};
+
+// Calls visit(base element, dense element) for a group and a part of its lines.
+template <typename T, typename Visit>
+void walk(const Space& space, T* base, T* dense, const int64_t* index, int64_t group, int64_t first,
+          int64_t end, Visit&& visit) {
+  const Steps at = space.place(group);
+  base += at.base;
+  dense += at.dense;
+  index += at.index;
+  const int64_t base_line = space.last ? 0 : space.line_steps.base;
+  for (int64_t d = 0; d < space.along; ++d) {
+    const int64_t* line_index = index + d * (space.last ? 0 : space.dim_steps.index);
+    T* line_dense = dense + d * (space.last ? 0 : space.dim_steps.dense);
+    for (int64_t i = first; i < end; ++i) {
+      const int64_t target = line_index[i * space.line_steps.index];
+      visit(base[target * space.dim_steps.base + i * base_line],
+            line_dense[i * space.line_steps.dense]);
+    }
+  }
+}
+
+// Splits groups among threads, and within a group the lines where they do not meet.
+template <typename Body>
+void for_parts(const Space& space, bool may_split_line, Body&& body) {
+  constexpr int64_t kPart = 256;
+  const int64_t parts = may_split_line ? (space.line + kPart - 1) / kPart : 1;
+  const int64_t part = may_split_line ? kPart : space.line;
+  const int64_t work = std::max<int64_t>(1, space.along * std::min(space.line, part));
+  parallel_for(0, space.groups * parts, std::max<int64_t>(1, 16384 / work),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t first = task % parts * part;
+                   body(task / parts, first, std::min(space.line, first + part));
+                 }
+               });
+}
+
+}  // namespace
+
+void gather_along(const Tensor& out, const Tensor& base, int64_t dim, const Tensor& index) {
+  if (index.numel() == 0) {
+    return;
+  }
+  const Space space(base, out, index, dim);
+  const auto* indices = index.data_ptr<int64_t>();
+  by_element_size(base.element_size(), [&]<typename T>(T) {
+    for_parts(space, true, [&](int64_t group, int64_t first, int64_t end) {
+      walk(space, static_cast<T*>(base.data()), static_cast<T*>(out.data()), indices, group, first,
+           end, [](T& from, T& to) { to = from; });
+    });
+  });
+}
+
+void scatter_along(const Tensor& base, int64_t dim, const Tensor& index, const Tensor& source,
+                   Update update) {
+  if (index.numel() == 0) {
+    return;
+  }
+  const Space space(base, source, index, dim);
+  const auto* indices = index.data_ptr<int64_t>();
+  by_update_and_type(
+      update, base.dtype(), [&]<typename T, Update U>(T, std::integral_constant<Update, U>) {
+        for_parts(space, !space.last, [&](int64_t group, int64_t first, int64_t end) {
+          walk(space, static_cast<T*>(base.data()), static_cast<T*>(source.data()), indices, group,
+               first, end, [](T& old, T& given) { old = updated<U>(old, given); });
+        });
+      });
+}
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,114 @@
+// Rows of a table by index.
+#include <rushlight/generated/functions.h>
+
+#include "kernels/copy.h"
+#include "kernels/index.h"
+#include "ops/gradient.h"
+#include "ops/operator.h"
+#include "ops/views.h"
+
+namespace rushlight {
+namespace {
+
+void check_indices(const Tensor& indices) {
+  if (indices.dtype() != DType::Int64 && indices.dtype() != DType::Int32) {
+    fail(ErrorKind::Runtime, "",
+         "Expected tensor for argument #1 'indices' to have one of the "
+         "following scalar types: Long, Int; but got torch.",
+         scalar_type_name(indices.dtype()),
+         "Tensor instead (while checking arguments for embedding)");
+  }
+}
+
+// Rows of a matrix at `offsets`, and the same number of rows of a contiguous matrix.
+kernels::IndexSpace rows_at(const Tensor& matrix, const Tensor& offsets) {
+  kernels::IndexSpace space;
+  space.inner_sizes = {matrix.size(1)};
+  space.base_inner = {matrix.stride(1)};
+  space.dense_inner = {1};
+  space.dense_index = matrix.size(1);
+  space.count = offsets.numel();
+  space.offsets = offsets.data_ptr<int64_t>();
+  return space;
+}
+
+Tensor row_offsets(const Tensor& indices, const Tensor& matrix) {
+  const Tensor values = kernels::index_values(indices);
+  const Tensor offsets = kernels::make_zeros({values.numel()}, DType::Int64);
+  kernels::add_offsets(offsets.data_ptr<int64_t>(), values.data_ptr<int64_t>(), values.numel(),
+                       matrix.stride(0),
+                       {matrix.size(0), 0, false, ErrorKind::Index, "embedding", true});
+  return offsets;
+}
+
+Tensor embedding_rows(const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse) {
+  if (weight.dim() != 2) {
+    fail(ErrorKind::Runtime, "embedding", "'weight' must be 2-D, got ", weight.dim(), "-D");
+  }
+  check_indices(indices);
+  if (sparse) {
+    fail(ErrorKind::NotImplemented, "embedding", "sparse gradients are not offered");
+  }
+  IntList sizes(indices.sizes());
+  sizes.push_back(weight.size(1));
+  Tensor made = make_tensor(sizes, weight.dtype(), weight.device());
+  if (!made.is_meta() && !indices.is_meta() && made.numel() != 0) {
+    const Tensor offsets = row_offsets(indices, weight);
+    kernels::read_indexed(made, weight, rows_at(weight, offsets));
+  }
+  return made;
+}
+
+// Gradients of rows that were not looked up, or belong to padding, are zero. Rows are added in the
+// order of the indices.
+Tensor embedding_back(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding,
+                      bool scale_by_frequency) {
+  const int64_t width = grad.size(-1);
+  const Tensor made = kernels::make_zeros({rows, width}, grad.dtype(), grad.device());
+  if (made.is_meta() || made.numel() == 0) {
+    return made;
+  }
+  const Tensor dense = kernels::as_contiguous(grad);
+  const Tensor values = kernels::index_values(indices);
+  const Tensor offsets = row_offsets(values, made);
+  kernels::write_indexed(made, dense, rows_at(made, offsets), kernels::Update::Add);
+  if (padding >= 0 && padding < rows) {
+    kernels::zero(views::select(made, 0, padding));
+  }
+  if (scale_by_frequency) {
+    const Tensor counts = kernels::make_zeros({rows, 1}, DType::Int64);
+    for (int64_t i = 0; i < values.numel(); ++i) {
+      ++counts.data_ptr<int64_t>()[values.data_ptr<int64_t>()[i]];
+    }
+    const DoorGuard guard(0, ~0U);
+    div_(made, clamp_min(counts, 1));
+  }
+  return made;
+}
+
+}  // namespace
+
+RUSHLIGHT_OPERATORS(indexing_embedding) {
+  op("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
+     "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+     kFunction)
+      .doc("The rows of `weight` at `indices`. The row `padding_idx` gets no gradient.")
+      .kernel(embedding_rows)
+      .gradient("indices", [](Gradient& g) {
+        g.set(0, embedding_dense_backward(g.grad(), g.tensor(1), g.sizes(0)[0], g.integer(2),
+                                          g.flag(3)));
+      });
+  op("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
+     "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+     kFunction)
+      .doc("The gradient of embedding with respect to its table.")
+      .kernel(embedding_back)
+      .gradient("indices", [](Gradient& g) {
+        const Tensor indices = g.tensor(1);
+        const Tensor rows = embedding(g.grad(), indices, g.integer(3));
+        const Tensor used = unsqueeze(ne(indices, g.integer(3)), -1);
+        g.set(0, mul(rows, to(used, rows.dtype())));
+      });
+}
+
+}  // namespace rushlight

@@ -1,0 +1,38 @@
+// Operators whose result is an argument with some elements changed: copy, index_put, scatter, ...
+//
+// The function gets the tensor to change in place of its first argument. It is a fresh copy of that
+// argument in the functional form, the argument itself in the in-place form, and the given tensor,
+// filled with the argument, in the out= form.
+#pragma once
+
+#include <utility>
+
+#include "ops/operator.h"
+
+namespace rushlight {
+
+// Puts the tensor to change into inv.results[0].
+void prepare_written(Invocation& inv);
+
+template <typename... Rest, size_t... I>
+void call_on_written(void (*function)(const Tensor&, Rest...), Invocation& inv,
+                     std::index_sequence<I...> seq) {
+  constexpr auto at = detail::offsets<Rest...>(seq);
+  (void)at;
+  prepare_written(inv);
+  function(inv.results[0].tensor(),
+           detail::Unbox<std::decay_t<Rest>>::get(inv.arguments + 1 + at[I])...);
+}
+
+// The same for functions that check their arguments, shapes above all, before anything is written:
+// `check` gets all arguments as they were given.
+template <typename... Rest>
+BoxedFunction written(void (*check)(const Tensor&, Rest...),
+                      void (*function)(const Tensor&, Rest...)) {
+  return [check, function](Invocation& inv) {
+    detail::call_unboxed(check, inv, std::make_index_sequence<1 + sizeof...(Rest)>());
+    call_on_written(function, inv, std::index_sequence_for<Rest...>());
+  };
+}
+
+}  // namespace rushlight
