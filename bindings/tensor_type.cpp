@@ -331,8 +331,9 @@ PyTypeObject* make_meta() {
       {Py_tp_init, reinterpret_cast<void*>(meta_init)},
       {0, nullptr},
   };
-  PyType_Spec spec = {"rushlight._C._TensorMeta", 0, 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  // Collected as its base is: without the flag of its own it inherits type's traversal.
+  PyType_Spec spec = {"rushlight._C._TensorMeta", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                      slots};
   spec.basicsize = static_cast<int>(PyType_Type.tp_basicsize);
   Ref bases = owned(PyTuple_Pack(1, &PyType_Type));
   return reinterpret_cast<PyTypeObject*>(check(PyType_FromSpecWithBases(&spec, bases.get())));

@@ -222,8 +222,14 @@ class Gradients {
 
 void derive_gradient(Operator& op, Rule rule, ElementwiseFunction function) {
   auto gradients = std::make_shared<Gradients>(op, rule, std::move(function));
-  if (!(op.variants & kInternal)) {
-    op.reads = gradients->reads();
+  bool derived = !op.schema.arguments.empty() && op.schema.arguments[0].name == "grad";
+  if (!derived) {
+    try {
+      op.reads = gradients->reads();
+    } catch (const Error&) {  // a body that refuses floats has no gradient
+      op.differentiable = false;
+      return;
+    }
     for (uint64_t mask : op.reads) {
       op.saved_arguments |= mask;
     }

@@ -104,7 +104,6 @@ constexpr int kThreadClasses = 4 + 4 * 8;  // those of up to 64 KiB
 struct ThreadCache {
   std::array<std::array<void*, kThreadBlocks>, kThreadClasses> blocks;
   std::array<uint8_t, kThreadClasses> counts{};
-  bool alive = true;
 
   void flush() {
     Shared& all = shared();
@@ -116,16 +115,27 @@ struct ThreadCache {
       counts[index] = 0;
     }
   }
-  ~ThreadCache() {
-    alive = false;
-    flush();
+  ~ThreadCache() { flush(); }
+};
+
+// On the heap: thread-local space of a library that is loaded late is scarce.
+struct ThreadCacheOwner {
+  ThreadCache* cache = nullptr;
+  bool ended = false;
+  ~ThreadCacheOwner() {
+    delete cache;
+    cache = nullptr;
+    ended = true;
   }
 };
 
 // Null once this thread's destructors have run.
 ThreadCache* thread_cache() {
-  thread_local ThreadCache cache;
-  return cache.alive ? &cache : nullptr;
+  thread_local ThreadCacheOwner owner;
+  if (owner.cache == nullptr && !owner.ended) {
+    owner.cache = new ThreadCache;
+  }
+  return owner.cache;
 }
 
 void* take_cached(int index) {
