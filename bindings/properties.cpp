@@ -71,7 +71,11 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
 }
 
 PyObject* get_data(PyObject* self, void*) {
-  return reading(self, [](const Tensor& t) { return wrap(t.detach()); });
+  return reading(self, [](const Tensor& t) {
+    Tensor apart = t.detach();
+    apart.impl()->set(TensorImpl::kUnversioned, true);
+    return wrap(std::move(apart));
+  });
 }
 
 int set_data(PyObject* self, PyObject* value, void*) {

@@ -17,6 +17,12 @@ class AccumulateGrad final : public Node {
   }
   Tensor leaf() const { return Tensor::share(leaf_); }
   HookHandle add_accumulate_hook(AccumulateHook hook);
+  // Looks at the hooks, in order, while none can be added.
+  template <typename F>
+  auto with_hooks(F&& function) {
+    std::lock_guard lock(hooks_mutex_);
+    return function(hooks_);
+  }
 
  private:
   void accumulate(Tensor gradient);

@@ -66,75 +66,63 @@ std::string size_text(IntArrayRef sizes) {
   return cat("torch.Size(", sizes, ")");
 }
 
-Tensor root_gradient(const Tensor& output, const Tensor& given, size_t position) {
+// The gradient of root `position`: the given one, checked, or one for a single element.
+Tensor root_gradient(const InputMetadata& output, const Tensor& given, size_t position) {
   if (given.defined()) {
-    if (!(given.sizes() == output.sizes())) {
+    if (!(given.sizes() == output.sizes)) {
       fail(ErrorKind::Runtime, "", "Mismatch in shape: grad_output[", position, "] has a shape of ",
            size_text(given.sizes()), " and output[", position, "] has a shape of ",
-           size_text(output.sizes()), ".");
+           size_text(output.sizes), ".");
     }
-    if (is_complex(given.dtype()) != output.is_complex()) {
+    if (is_complex(given.dtype()) != is_complex(output.dtype)) {
       fail(ErrorKind::Runtime, "",
-           "For complex Tensors, both grad_output and output are required "
-           "to have the same dtype. Mismatch in dtype: grad_output[",
+           "For complex Tensors, both grad_output and output are required to have the same dtype. "
+           "Mismatch in dtype: grad_output[",
            position, "] has a dtype of ", given.dtype(), " and output[", position,
-           "] has a dtype of ", output.dtype(), ".");
+           "] has a dtype of ", output.dtype, ".");
     }
     return given;
   }
-  if (!output.requires_grad()) {
-    return {};
+  for (int64_t size : output.sizes) {
+    if (size != 1) {
+      fail(ErrorKind::Runtime, "", "grad can be implicitly created only for scalar outputs");
+    }
   }
-  if (output.numel() != 1) {
-    fail(ErrorKind::Runtime, "", "grad can be implicitly created only for scalar outputs");
-  }
-  if (!output.is_floating_point()) {
+  if (!is_floating(output.dtype)) {
     fail(ErrorKind::Runtime, "",
-         "grad can be implicitly created only for real scalar outputs but "
-         "got ",
-         output.dtype());
+         "grad can be implicitly created only for real scalar outputs but got ", output.dtype);
   }
-  return ops::one(output.sizes(), output.dtype(), output.device());
-}
-
-std::vector<Edge> root_edges(const TensorList& outputs) {
-  std::vector<Edge> roots;
-  roots.reserve(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    Edge edge = gradient_edge(outputs[i]);
-    if (!edge) {
-      fail(ErrorKind::Runtime, "", "element ", i,
-           " of tensors does not require grad and does not have a grad_fn");
-    }
-    roots.push_back(std::move(edge));
-  }
-  return roots;
-}
-
-std::vector<Edge> input_edges(const TensorList& inputs, bool accumulate) {
-  std::vector<Edge> edges;
-  edges.reserve(inputs.size());
-  for (const Tensor& input : inputs) {
-    if (!input.defined() || !input.requires_grad()) {
-      fail(ErrorKind::Runtime, "", "One of the differentiated Tensors does not require grad");
-    }
-    if (accumulate) {
-      input.retain_grad();
-    }
-    edges.push_back(gradient_edge(input));
-  }
-  return edges;
+  return ops::one(output.sizes, output.dtype, output.device);
 }
 
 }  // namespace
 
+Edge root_edge(const Tensor& output, size_t position) {
+  Edge edge = gradient_edge(output);
+  if (!edge) {
+    fail(ErrorKind::Runtime, "", "element ", position,
+         " of tensors does not require grad and does not have a grad_fn");
+  }
+  return edge;
+}
+
+Edge input_edge(const Tensor& input, bool accumulate) {
+  if (!input.defined() || !input.requires_grad()) {
+    fail(ErrorKind::Runtime, "", "One of the differentiated Tensors does not require grad");
+  }
+  if (accumulate) {
+    input.retain_grad();
+  }
+  return gradient_edge(input);
+}
+
 TensorList run_graph(const std::vector<Edge>& roots, TensorList gradients,
                      const std::vector<Edge>& inputs, const BackwardOptions& options) {
+  gradients.resize(roots.size());
   for (size_t i = 0; i < roots.size(); ++i) {
-    if (gradients[i].defined()) {
-      fit_gradient(gradients[i], roots[i].node->input(roots[i].input),
-                   cat("invalid gradient at index ", i));
-    }
+    InputMetadata output = roots[i].node->input(roots[i].input);
+    gradients[i] = root_gradient(output, gradients[i], i);
+    fit_gradient(gradients[i], output, cat("invalid gradient at index ", i));
   }
   GraphTask task(roots, inputs, options);
   TensorList result = depth < kMaxDepth ? run_task(task, std::move(gradients))
@@ -158,17 +146,29 @@ TensorList run_backward(const TensorList& outputs, const TensorList& gradients,
     fail(ErrorKind::Runtime, "", "got ", outputs.size(), " tensors and ", gradients.size(),
          " gradients");
   }
-  TensorList starts;
-  starts.reserve(outputs.size());
+  std::vector<Edge> roots;
+  roots.reserve(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    starts.push_back(root_gradient(outputs[i], gradients.empty() ? Tensor() : gradients[i], i));
+    roots.push_back(root_edge(outputs[i], i));
   }
-  std::vector<Edge> roots = root_edges(outputs);
-  return run_graph(roots, std::move(starts), input_edges(inputs, options.accumulate), options);
+  std::vector<Edge> wanted;
+  wanted.reserve(inputs.size());
+  for (const Tensor& input : inputs) {
+    wanted.push_back(input_edge(input, options.accumulate));
+  }
+  return run_graph(roots, gradients, wanted, options);
 }
 
 bool is_edge_wanted(const Node& node, uint32_t edge) {
   return current_task == nullptr || current_task->is_wanted(node.edge(edge).node.get());
+}
+
+bool will_run(const Node& node) {
+  return current_task != nullptr && current_task->reaches(&node) && current_task->is_wanted(&node);
+}
+
+uint64_t running_task() {
+  return current_task != nullptr ? current_task->id() : 0;
 }
 
 void queue_callback(std::function<void()> function) {

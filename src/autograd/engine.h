@@ -22,14 +22,22 @@ struct BackwardOptions {
 // `inputs`: empty for all leaves. The result has one gradient an input where not accumulating.
 RUSHLIGHT_API TensorList run_backward(const TensorList& outputs, const TensorList& gradients,
                                       const TensorList& inputs, const BackwardOptions& options);
-// The same from and to edges, for those who hold nodes instead of tensors.
+// The same from and to edges, for those who hold nodes instead of tensors. `gradients`: one a root.
 RUSHLIGHT_API TensorList run_graph(const std::vector<Edge>& roots, TensorList gradients,
                                    const std::vector<Edge>& inputs, const BackwardOptions& options);
+// The edge of output `position` of a backward call: Error(Runtime) where it has no graph.
+RUSHLIGHT_API Edge root_edge(const Tensor& output, size_t position);
+// The edge of an input: Error(Runtime) where it does not require grad.
+RUSHLIGHT_API Edge input_edge(const Tensor& input, bool accumulate);
 
 // The node that this thread runs; null outside backward.
 RUSHLIGHT_API Node* running_node();
 // Whether the running task uses the gradient along this edge.
 bool is_edge_wanted(const Node& node, uint32_t edge);
+// Whether the running task will run the node, or gives its gradient back.
+RUSHLIGHT_API bool will_run(const Node& node);
+// A number for the running task; 0 outside backward.
+RUSHLIGHT_API uint64_t running_task();
 // Runs `function` when the running task ends well. Error(Runtime) outside backward.
 RUSHLIGHT_API void queue_callback(std::function<void()> function);
 

@@ -27,12 +27,6 @@ bool can_differentiate(const Tensor& tensor) {
 
 }  // namespace
 
-FunctionNode::~FunctionNode() {
-  if (on_destroy) {
-    on_destroy();
-  }
-}
-
 void FunctionNode::begin(const TensorList& arguments, std::vector<bool> is_tensor) {
   is_tensor_ = std::move(is_tensor);
   own_edges_.reserve(arguments.size());
@@ -151,7 +145,7 @@ void FunctionNode::save(const TensorList& results) {
 TensorList FunctionNode::apply(TensorList&& gradients) {
   if (context.materialize_) {
     for (size_t i = 0; i < gradients.size(); ++i) {
-      if (!gradients[i].defined() && results_[i].differentiable) {
+      if (!gradients[i].defined() && results_[i].is_tensor) {
         gradients[i] = ops::zeros(results_[i].sizes, results_[i].dtype, results_[i].device);
       }
     }

@@ -16,7 +16,6 @@ class FunctionNode final : public Node {
       : name_(std::move(name)), backward_(std::move(backward)) {
     context.node_ = this;
   }
-  ~FunctionNode() override;
 
   // Before forward. `arguments`: the tensors among the arguments; `is_tensor`: which these are.
   void begin(const TensorList& arguments, std::vector<bool> is_tensor);
@@ -41,8 +40,6 @@ class FunctionNode final : public Node {
   AutogradContext context;
   // The foreign half (a Python object), dropped with the node.
   std::shared_ptr<void> companion;
-  // Called when the node dies, before anything else of it.
-  std::function<void()> on_destroy;
 
  private:
   struct Result {
@@ -50,6 +47,7 @@ class FunctionNode final : public Node {
     DType dtype = DType::Float32;
     Device device;
     bool differentiable = false;
+    bool is_tensor = false;
   };
   Tensor finish_one(const TensorList& arguments, const Tensor& result, uint32_t position);
   Tensor finish_dirty(const TensorList& arguments, size_t argument, uint32_t position);

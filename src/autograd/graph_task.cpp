@@ -44,9 +44,13 @@ void NodeIndex::grow() {
   }
 }
 
+namespace {
+std::atomic<uint64_t> last_id{0};
+}
+
 GraphTask::GraphTask(const std::vector<Edge>& roots, const std::vector<Edge>& inputs,
                      const BackwardOptions& options)
-    : roots_(roots), options_(options), pruned_(!inputs.empty()) {
+    : roots_(roots), options_(options), pruned_(!inputs.empty()), id_(++last_id) {
   discover();
   if (pruned_) {
     prune(inputs);

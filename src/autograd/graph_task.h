@@ -43,6 +43,8 @@ class GraphTask {
     return !pruned_ || number < 0 || states_[static_cast<size_t>(number)].is_input ||
            states_[static_cast<size_t>(number)].runs;
   }
+  bool reaches(const Node* node) const { return index_.find(node) >= 0; }
+  uint64_t id() const { return id_; }
   void add_callback(std::function<void()> function) { callbacks_.push_back(std::move(function)); }
   const BackwardOptions& options() const { return options_; }
 
@@ -75,6 +77,7 @@ class GraphTask {
   const std::vector<Edge>& roots_;
   BackwardOptions options_;
   bool pruned_;
+  uint64_t id_;
   NodeIndex index_;
   std::vector<State> states_;
   std::vector<int> targets_;

@@ -79,4 +79,20 @@ void set_history(const Tensor& tensor, const NodePtr& node, uint32_t output) {
   tensor.impl()->set(TensorImpl::kRequiresGrad, true);
 }
 
+void detach_in_place(const Tensor& tensor) {
+  AutogradMetaImpl* meta = meta_of(tensor);
+  if (meta != nullptr && meta->view != nullptr) {
+    fail(ErrorKind::Runtime, "", "Can't detach views in-place. Use detach() instead.");
+  }
+  if (meta != nullptr) {
+    if (meta->retains_grad && meta->grad_fn) {
+      meta->grad_fn->forget_retained(meta);
+      meta->retains_grad = false;
+    }
+    meta->grad_fn = {};
+    meta->output = 0;
+  }
+  tensor.impl()->set(TensorImpl::kRequiresGrad, false);
+}
+
 }  // namespace rushlight::autograd

@@ -58,6 +58,9 @@ void set_history(const Tensor& tensor, const NodePtr& node, uint32_t output);
 // the node the tensor was.
 void rebase_history(const Tensor& tensor, const NodePtr& node, uint32_t edge, uint32_t output);
 
+// Makes the tensor a leaf that does not require grad. Error(Runtime) for tracked views.
+void detach_in_place(const Tensor& tensor);
+
 // Notes that `view` shares memory with `base`. Views of views lead to the first base.
 void track_view(const Tensor& base, const Tensor& view, Creation creation);
 // The tensor that `view` is a tracked view of; undefined where it is none.

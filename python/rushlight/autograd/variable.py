@@ -1,0 +1,52 @@
+"""Variable: the old name of Tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import _C
+
+__all__ = ["Variable"]
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, other: Any) -> bool:
+        return isinstance(other, _C.Tensor)
+
+
+class _Engine:
+    """What hooks use of the engine."""
+
+    @staticmethod
+    def queue_callback(callback: Any) -> None:
+        """Calls callback() when the running backward ends."""
+        _C._queue_callback(callback)
+
+    @staticmethod
+    def run_backward(
+        tensors: tuple,
+        grad_tensors: tuple,
+        keep_graph: bool,
+        create_graph: bool,
+        inputs: tuple = (),
+        allow_unreachable: bool = True,
+        accumulate_grad: bool = True,
+    ) -> tuple:
+        return _C._run_backward(
+            tuple(tensors),
+            tuple(grad_tensors),
+            keep_graph,
+            create_graph,
+            tuple(inputs),
+            allow_unreachable,
+            accumulate_grad,
+        )
+
+
+class Variable(metaclass=_VariableMeta):
+    """Variable(data, requires_grad=False): the data as a leaf of the graph."""
+
+    _execution_engine = _Engine()
+
+    def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+        return data.detach().requires_grad_(requires_grad)
