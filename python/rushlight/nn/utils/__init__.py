@@ -25,6 +25,8 @@ __all__ = [
     "convert_conv3d_weight_memory_format",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
     "remove_weight_norm",
     "rnn",
     "skip_init",
@@ -33,7 +35,7 @@ __all__ = [
     "weight_norm",
 ]
 
-_SUBMODULES = ("rnn", "stateless")
+_SUBMODULES = ("parametrizations", "parametrize", "rnn", "stateless")
 
 
 def __getattr__(name: str):
