@@ -77,6 +77,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             self.detach().requires_grad_(self.requires_grad)
         )
 
+    __str__ = __repr__
+
     def __reduce_ex__(self, proto: int) -> tuple:
         state = self.__dict__
         if not state:
@@ -126,25 +128,28 @@ _UNINITIALIZED = (
 class UninitializedTensorMixin:
     """What a tensor without a shape can and cannot do; `materialize` gives it one."""
 
-    _allowed_methods = [
-        torch.Tensor.__hash__,
-        torch.Tensor.size,
-        torch.Tensor.copy_,
-        torch.Tensor.is_complex,
-        torch.Tensor.is_floating_point,
-        torch.Tensor.half,
-        torch.Tensor.float,
-        torch.Tensor.double,
-        torch.Tensor.char,
-        torch.Tensor.short,
-        torch.Tensor.int,
-        torch.Tensor.long,
-        torch.Tensor.cuda,
-        torch.Tensor.cpu,
-        torch.Tensor.to,
-        torch.Tensor.get_device,
-        torch._has_compatible_shallow_copy_type,
-    ]
+    _allowed_methods = frozenset(
+        {
+            "__hash__",
+            "size",
+            "copy_",
+            "is_complex",
+            "is_floating_point",
+            "half",
+            "float",
+            "double",
+            "bfloat16",
+            "char",
+            "short",
+            "int",
+            "long",
+            "cuda",
+            "cpu",
+            "to",
+            "get_device",
+            "_has_compatible_shallow_copy_type",
+        }
+    )
 
     def materialize(self, shape, device=None, dtype=None) -> None:
         """Becomes an ordinary parameter or buffer of `shape`, with undefined values."""
@@ -182,7 +187,8 @@ class UninitializedTensorMixin:
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         # Descriptors (grad, device, dtype, ...) come as the bound `__get__` and `__set__` of a
         # property.
-        if func in cls._allowed_methods or func.__class__.__name__ == "method-wrapper":
+        name = getattr(func, "__name__", "")
+        if name in cls._allowed_methods or func.__class__.__name__ == "method-wrapper":
             return super().__torch_function__(func, types, args, kwargs or {})
         raise ValueError(_UNINITIALIZED.format(func, cls.__name__))
 

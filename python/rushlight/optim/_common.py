@@ -58,6 +58,11 @@ def check_fused_params(groups: list[dict]) -> None:
                 )
 
 
+def fused(name: str):
+    """The native operator that steps all parameters in one call; None where this build lacks it."""
+    return getattr(torch, name, None)
+
+
 def fits_fused(params: list[Tensor], grads: list[Tensor]) -> bool:
     """Whether one native call can update all of them."""
     for parameter, gradient in zip(params, grads):

@@ -189,12 +189,11 @@ def adam(
     if not params:
         return
     lists = (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
-    native = (
-        not (differentiable or capturable or has_complex or isinstance(beta1, Tensor))
-        and not torch.is_grad_enabled()
-        and _common.fits_fused(params, grads)
-    )
-    if not native:
+    native = None
+    if not (differentiable or capturable or has_complex or torch.is_grad_enabled()):
+        if not isinstance(beta1, Tensor) and _common.fits_fused(params, grads):
+            native = _common.fused("_fused_adamw_" if decoupled_weight_decay else "_fused_adam_")
+    if native is None:
         _single_tensor_adam(
             *lists,
             amsgrad=amsgrad,
@@ -213,8 +212,7 @@ def adam(
     extra = {}
     if grad_scale is not None:
         extra = {"grad_scale": grad_scale, "found_inf": found_inf}
-    update = torch._fused_adamw_ if decoupled_weight_decay else torch._fused_adam_
-    update(
+    native(
         *lists,
         lr=float(lr),
         beta1=beta1,

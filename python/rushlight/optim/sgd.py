@@ -135,8 +135,9 @@ def sgd(
         "nesterov": nesterov,
         "maximize": maximize,
     }
-    if params and not graph and _common.fits_fused(params, d_p_list):
-        _fused_sgd(params, d_p_list, momentum_buffer_list, grad_scale, found_inf, **options)
+    native = None if graph else _common.fused("_fused_sgd_")
+    if params and native is not None and _common.fits_fused(params, d_p_list):
+        _fused_sgd(native, params, d_p_list, momentum_buffer_list, grad_scale, found_inf, **options)
     else:
         _single_tensor_sgd(params, d_p_list, momentum_buffer_list, **options)
 
@@ -174,7 +175,7 @@ def _single_tensor_sgd(
 
 
 def _fused_sgd(
-    params, grads, momentum_buffer_list, grad_scale, found_inf, *, momentum, lr, **options
+    native, params, grads, momentum_buffer_list, grad_scale, found_inf, *, momentum, lr, **options
 ) -> None:
     """One native call, or two where only some parameters have a momentum buffer already."""
     extra = {}
@@ -182,7 +183,7 @@ def _fused_sgd(
         extra = {"grad_scale": grad_scale, "found_inf": found_inf}
     options |= {"momentum": momentum, "lr": float(lr), **extra}
     if momentum == 0:
-        torch._fused_sgd_(params, grads, [], is_first_step=False, **options)
+        native(params, grads, [], is_first_step=False, **options)
         return
     fresh = [index for index, buffer in enumerate(momentum_buffer_list) if buffer is None]
     for index in fresh:
@@ -191,7 +192,7 @@ def _fused_sgd(
     for first in (True, False):
         chosen = [i for i in range(len(params)) if (i in new) == first]
         if chosen:
-            torch._fused_sgd_(
+            native(
                 [params[i] for i in chosen],
                 [grads[i] for i in chosen],
                 [momentum_buffer_list[i] for i in chosen],
