@@ -62,6 +62,8 @@ class Argument:
     def parameter(self) -> str:
         if self.list_size is not None:
             kind = LIST_TYPES[self.type]
+            if self.optional and self.type in ("int", "SymInt"):
+                return "OptionalIntArrayRef"
             if self.optional and self.type != "Tensor":
                 return f"std::optional<{kind.removeprefix('const ').removesuffix('&')}>"
             return kind

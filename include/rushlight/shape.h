@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -132,6 +133,27 @@ class IntList {
   size_t size_ = 0;
   size_t capacity_ = kInline;
   int64_t inline_[kInline] = {};
+};
+
+// A list that may be missing. Not std::optional: that would keep a reference to a temporary when
+// given {0}.
+class OptionalIntArrayRef {
+ public:
+  OptionalIntArrayRef() = default;
+  OptionalIntArrayRef(std::nullopt_t) {}
+  OptionalIntArrayRef(IntArrayRef list) : list_(list), given_(true) {}
+  OptionalIntArrayRef(const IntList& list) : list_(list), given_(true) {}
+  OptionalIntArrayRef(std::initializer_list<int64_t> list) : list_(list), given_(true) {}
+  OptionalIntArrayRef(const int64_t& single) : list_(single), given_(true) {}
+  OptionalIntArrayRef(const std::optional<IntArrayRef>& list)
+      : list_(list ? *list : IntArrayRef()), given_(list.has_value()) {}
+  explicit operator bool() const { return given_; }
+  bool has_value() const { return given_; }
+  IntArrayRef operator*() const { return list_; }
+
+ private:
+  IntArrayRef list_;
+  bool given_ = false;
 };
 
 namespace detail {

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace rushlight::random {
+namespace rushlight::streams {
 
 using State = Generator::State;
 
@@ -55,4 +55,4 @@ void permutation(int64_t* out, int64_t count, State& state);
 void multinomial(int64_t* out, const void* weights, DType dtype, int64_t rows, int64_t categories,
                  int64_t draws, State& state);
 
-}  // namespace rushlight::random
+}  // namespace rushlight::streams

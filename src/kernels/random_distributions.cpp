@@ -4,7 +4,7 @@
 
 #include "kernels/random_draw.h"
 
-namespace rushlight::random {
+namespace rushlight::streams {
 
 void bernoulli(void* out, DType dtype, int64_t count, double p, double on, State& state) {
   // u * 2^-53 < p, in whole numbers.
@@ -199,4 +199,4 @@ void multinomial(int64_t* out, const void* weights, DType dtype, int64_t rows, i
   });
 }
 
-}  // namespace rushlight::random
+}  // namespace rushlight::streams

@@ -9,7 +9,7 @@
 
 #define RUSHLIGHT_INLINE inline __attribute__((always_inline))
 
-namespace rushlight::random {
+namespace rushlight::streams {
 
 inline float uniform_float(uint32_t word) {
   return static_cast<float>(word & 0xffffffu) * 0x1p-24f;
@@ -105,4 +105,4 @@ void fill_doubles(void* out, DType dtype, int64_t count, const char* op, Draw&& 
   });
 }
 
-}  // namespace rushlight::random
+}  // namespace rushlight::streams

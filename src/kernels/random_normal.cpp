@@ -8,7 +8,7 @@
 #include "kernels/random_draw.h"
 #include "runtime/cpu.h"
 
-namespace rushlight::random {
+namespace rushlight::streams {
 namespace {
 
 constexpr int kHalfBlock = 8;
@@ -172,4 +172,4 @@ void normal(void* out, DType dtype, int64_t count, double mean, double std, bool
   }
 }
 
-}  // namespace rushlight::random
+}  // namespace rushlight::streams

@@ -5,7 +5,7 @@
 #include "kernels/random_draw.h"
 #include "runtime/cpu.h"
 
-namespace rushlight::random {
+namespace rushlight::streams {
 namespace {
 
 constexpr int64_t kBlock = 512;
@@ -145,4 +145,4 @@ void integers_of_type(void* out, DType dtype, int64_t count, State& state) {
                  [&]<typename T>() { integers_of(static_cast<T*>(out), count, state); });
 }
 
-}  // namespace rushlight::random
+}  // namespace rushlight::streams

@@ -58,37 +58,37 @@ const Stream kStreams[] = {
     {"multinomial", DType::Int64, 0x6705d6ad64dcb8ebULL},
 };
 
-void draw(const Stream& stream, void* out, random::State& state) {
+void draw(const Stream& stream, void* out, streams::State& state) {
   std::vector<float> ramp(kCount);
   for (int64_t i = 0; i < kCount; ++i) {
     ramp[i] = stream.name == "poisson" ? static_cast<float>(i) / 25 : static_cast<float>(i);
   }
   if (stream.name == "uniform") {
-    random::uniform(out, stream.dtype, kCount, -3, 7, state);
+    streams::uniform(out, stream.dtype, kCount, -3, 7, state);
   } else if (stream.name == "normal") {
-    random::normal(out, stream.dtype, kCount, 0.5, 2, true, state);
+    streams::normal(out, stream.dtype, kCount, 0.5, 2, true, state);
   } else if (stream.name == "bernoulli") {
-    random::bernoulli(out, stream.dtype, kCount, 0.3, 1, state);
+    streams::bernoulli(out, stream.dtype, kCount, 0.3, 1, state);
   } else if (stream.name == "integers") {
-    random::integers(out, stream.dtype, kCount, 105, -5, state);
+    streams::integers(out, stream.dtype, kCount, 105, -5, state);
   } else if (stream.name == "wide") {
-    random::integers(out, stream.dtype, kCount, (uint64_t{1} << 40) + 5, -5, state);
+    streams::integers(out, stream.dtype, kCount, (uint64_t{1} << 40) + 5, -5, state);
   } else if (stream.name == "of_type") {
-    random::integers_of_type(out, stream.dtype, kCount, state);
+    streams::integers_of_type(out, stream.dtype, kCount, state);
   } else if (stream.name == "exponential") {
-    random::exponential(out, stream.dtype, kCount, 2.5, state);
+    streams::exponential(out, stream.dtype, kCount, 2.5, state);
   } else if (stream.name == "geometric") {
-    random::geometric(out, stream.dtype, kCount, 0.3, state);
+    streams::geometric(out, stream.dtype, kCount, 0.3, state);
   } else if (stream.name == "cauchy") {
-    random::cauchy(out, stream.dtype, kCount, 1, 2, state);
+    streams::cauchy(out, stream.dtype, kCount, 1, 2, state);
   } else if (stream.name == "log_normal") {
-    random::log_normal(out, stream.dtype, kCount, 0.5, 0.7, state);
+    streams::log_normal(out, stream.dtype, kCount, 0.5, 0.7, state);
   } else if (stream.name == "permutation") {
-    random::permutation(static_cast<int64_t*>(out), kCount, state);
+    streams::permutation(static_cast<int64_t*>(out), kCount, state);
   } else if (stream.name == "poisson") {
-    random::poisson(out, ramp.data(), stream.dtype, kCount, state);
+    streams::poisson(out, ramp.data(), stream.dtype, kCount, state);
   } else if (stream.name == "multinomial") {
-    random::multinomial(static_cast<int64_t*>(out), ramp.data(), DType::Float32, 1, kCount, kCount,
+    streams::multinomial(static_cast<int64_t*>(out), ramp.data(), DType::Float32, 1, kCount, kCount,
                         state);
   } else {
     FAIL() << "no stream called " << stream.name;
@@ -108,16 +108,16 @@ TEST(Random, StreamsEqualPyTorchs) {
 TEST(Random, KeptNormalIsPartOfTheState) {
   Generator generator(1234);
   float three[3];
-  random::normal(three, DType::Float32, 3, 0, 1, true, generator.state());
+  streams::normal(three, DType::Float32, 3, 0, 1, true, generator.state());
   const std::vector<uint8_t> saved = generator.get_state();
   ASSERT_EQ(saved.size(), 5056u);
   EXPECT_EQ(hash(saved.data(), saved.size()), 0x6d1fc89190339112ULL);
   float next;
-  random::normal(&next, DType::Float32, 1, 0, 1, true, generator.state());
+  streams::normal(&next, DType::Float32, 1, 0, 1, true, generator.state());
   Generator other;
   other.set_state(saved);
   float again;
-  random::normal(&again, DType::Float32, 1, 0, 1, true, other.state());
+  streams::normal(&again, DType::Float32, 1, 0, 1, true, other.state());
   EXPECT_EQ(next, again);
 }
 

@@ -1,0 +1,72 @@
+"""What pickles call to make tensors and parameters again; the names are those of PyTorch's files."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import rushlight as torch
+from rushlight import _C
+
+
+def _rebuild_tensor(storage, storage_offset: int, size: tuple, stride: tuple) -> torch.Tensor:
+    return _C._tensor_of_storage(storage.untyped(), storage.dtype, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(
+    storage,
+    storage_offset: int,
+    size: tuple,
+    stride: tuple,
+    requires_grad: bool,
+    backward_hooks: OrderedDict,
+    metadata: object = None,
+) -> torch.Tensor:
+    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    if requires_grad:
+        tensor.requires_grad_()
+    return tensor
+
+
+def _rebuild_tensor_v3(
+    storage,
+    storage_offset: int,
+    size: tuple,
+    stride: tuple,
+    requires_grad: bool,
+    backward_hooks: OrderedDict,
+    dtype: torch.dtype,
+    metadata: object = None,
+) -> torch.Tensor:
+    tensor = _C._tensor_of_storage(storage, dtype, storage_offset, size, stride)
+    if requires_grad:
+        tensor.requires_grad_()
+    return tensor
+
+
+def _rebuild_meta_tensor_no_storage(
+    dtype: torch.dtype, size: tuple, stride: tuple, requires_grad: bool
+) -> torch.Tensor:
+    tensor = torch.empty_strided(size, stride, dtype=dtype, device="meta")
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _rebuild_parameter(
+    data: torch.Tensor, requires_grad: bool, backward_hooks: OrderedDict
+) -> torch.Tensor:
+    return torch.nn.Parameter(data, requires_grad)
+
+
+def _set_obj_state(obj: object, state: object) -> object:
+    """Puts back what `__getstate__` of an object with attributes and slots gave."""
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    if attributes:
+        obj.__dict__.update(attributes)
+    for name, value in (slots or {}).items():
+        setattr(obj, name, value)
+    return obj
+
+
+def _rebuild_parameter_with_state(
+    data: torch.Tensor, requires_grad: bool, backward_hooks: OrderedDict, state: object
+) -> torch.Tensor:
+    return _set_obj_state(torch.nn.Parameter(data, requires_grad), state)

@@ -1,0 +1,329 @@
+"""save and load: objects with tensors in files that PyTorch reads, and the reverse."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import rushlight as torch
+from rushlight import _checkpoint
+from rushlight.storage import _LEGACY_NAMES, TypedStorage, UntypedStorage
+
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]
+
+DEFAULT_PROTOCOL = 2
+_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+_LEGACY_VERSION = 1001
+MAP_LOCATION = object
+
+_safe_globals: list[object] = []
+
+
+def add_safe_globals(safe_globals: Iterable[object]) -> None:
+    """Allows classes and functions in weights-only files; a pair (object, "full.name") renames."""
+    _safe_globals.extend(safe_globals)
+
+
+def clear_safe_globals() -> None:
+    """Forgets what add_safe_globals allowed."""
+    _safe_globals.clear()
+
+
+def get_safe_globals() -> list[object]:
+    """What add_safe_globals allowed."""
+    return list(_safe_globals)
+
+
+class safe_globals:
+    """Allows classes and functions in weights-only files within a block."""
+
+    def __init__(self, safe_globals: Iterable[object]) -> None:
+        self._allowed = list(safe_globals)
+
+    def __enter__(self) -> None:
+        self._saved = get_safe_globals()
+        add_safe_globals(self._allowed)
+
+    def __exit__(self, *_: object) -> None:
+        _safe_globals[:] = self._saved
+
+
+def _allowed_by_user() -> dict[str, object]:
+    names = {}
+    for item in _safe_globals:
+        if isinstance(item, tuple):
+            value, full = item
+        else:
+            value = item
+            full = f"{item.__module__}.{item.__qualname__}"
+        if full.startswith("rushlight."):
+            full = "torch." + full.removeprefix("rushlight.")
+        names[full] = value
+    return names
+
+
+# ---- Saving ------------------------------------------------------------------------------------
+def save(
+    obj: object,
+    f: str | os.PathLike | BinaryIO,
+    pickle_module: object = pickle,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Writes an object, with the tensors in it, to a file.
+
+    A file of this name that is there already stays whole until the new one is on disk.
+
+    Args:
+        obj: anything that can be pickled.
+        f: a path, or a file open for writing bytes.
+        pickle_protocol: of the part that is pickled.
+    """
+    if isinstance(f, (str, os.PathLike)):
+        path = os.fspath(f)
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise RuntimeError(f"Parent directory {folder} does not exist.")
+        name = os.path.basename(path).rpartition(".")[0] or os.path.basename(path)
+        with _checkpoint.replaced_file(path) as file:
+            _write(obj, file, name, pickle_protocol)
+        return
+    if not hasattr(f, "write"):
+        raise AttributeError(
+            f"save: expected a path or a file to write to, got {type(f).__name__}: it has no "
+            "attribute 'write'"
+        )
+    # A zip needs to know where it is; other files get the whole of it at once.
+    buffer = io.BytesIO()
+    _write(obj, buffer, "archive", pickle_protocol)
+    f.write(buffer.getbuffer())
+
+
+def _write(obj: object, file: BinaryIO, folder: str, protocol: int) -> None:
+    storages: dict[int, tuple[str, UntypedStorage]] = {}
+    dtypes: dict[int, torch.dtype] = {}
+
+    def store(storage: TypedStorage | UntypedStorage) -> tuple:
+        untyped = storage.untyped()
+        identity = untyped._cdata
+        if isinstance(storage, TypedStorage):
+            if dtypes.setdefault(identity, storage.dtype) != storage.dtype:
+                raise RuntimeError(
+                    "Cannot save multiple tensors or storages that view the same data as "
+                    "different types"
+                )
+            kind = getattr(torch, _LEGACY_NAMES[storage.dtype])
+            count = storage.size()
+        else:
+            kind = UntypedStorage
+            count = untyped.nbytes()
+        key, _ = storages.setdefault(identity, (str(len(storages)), untyped))
+        return "storage", kind, key, str(untyped.device), count
+
+    pickled = io.BytesIO()
+    _checkpoint.Pickler(pickled, protocol, store).dump(obj)
+    with _checkpoint.ZipWriter(file, folder) as writer:
+        writer.write("data.pkl", pickled.getvalue())
+        writer.write("byteorder", b"little")
+        for key, storage in storages.values():
+            with memoryview(storage) as view:
+                writer.write(f"data/{key}", view)
+        writer.write("version", b"3\n")
+
+
+# ---- Loading -----------------------------------------------------------------------------------
+def load(
+    f: str | os.PathLike | BinaryIO,
+    map_location: object = None,
+    pickle_module: object = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: object,
+) -> object:
+    """Reads what save wrote, here or in PyTorch.
+
+    Args:
+        f: a path, or a file open for reading bytes that can seek.
+        map_location: the device for storages, or a function or dict that says where each goes.
+        weights_only: True (the default) refuses files that need code beyond tensors and
+            containers; False runs whatever the file asks for: only for files you trust.
+        mmap: maps the file, whose pages are then read when they are needed.
+    """
+    weights_only = True if weights_only is None and pickle_module is None else bool(weights_only)
+    pickle_load_args.setdefault("encoding", "utf-8")
+    with _opened(f) as file:
+        start = file.tell()
+        magic = file.read(4)
+        file.seek(start)
+        loader = _Loader(map_location, weights_only, pickle_load_args)
+        if magic == b"PK\x03\x04":
+            path = os.fspath(f) if isinstance(f, (str, os.PathLike)) else None
+            if mmap and path is None:
+                raise ValueError(
+                    "f must be a file path in order to use the mmap argument, got "
+                    f"{type(f).__name__}"
+                )
+            return loader.zip(_checkpoint.ZipReader(file, path), bool(mmap))
+        if mmap:
+            raise RuntimeError("mmap can only be used with files saved as zip files")
+        if not magic:
+            raise EOFError("Ran out of input: the file is empty")
+        return loader.legacy(file)
+
+
+@contextmanager
+def _opened(f: str | os.PathLike | BinaryIO) -> Iterator[BinaryIO]:
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            yield file
+        return
+    for method in ("read", "readline", "seek", "tell"):
+        if not hasattr(f, method):
+            raise AttributeError(
+                f"'{type(f).__name__}' object has no attribute '{method}'. You can only torch.load "
+                "from a file that is seekable. Please pre-load the data into a buffer like "
+                "io.BytesIO and try to load from it instead."
+            )
+    yield f
+
+
+class _Loader:
+    """One load: where storages go, and who reads the pickle."""
+
+    def __init__(self, map_location: object, weights_only: bool, pickle_args: dict) -> None:
+        self._map_location = map_location
+        self._weights_only = weights_only
+        self._pickle_args = pickle_args
+
+    def _unpickle(self, file: BinaryIO, persistent_load: Callable[[object], object]) -> object:
+        if not self._weights_only:
+            return _checkpoint.CodeUnpickler(file, persistent_load, **self._pickle_args).load()
+        from rushlight._weights_unpickler import Unpickler
+
+        try:
+            return Unpickler(file, persistent_load, _allowed_by_user()).load()
+        except pickle.UnpicklingError as error:
+            raise pickle.UnpicklingError(
+                "Weights only load failed. In the file is more than tensors and containers. If you "
+                "trust its source, load it with `weights_only=False`, which runs the code it asks "
+                f"for, or allow the names it needs.\n\tWeightsUnpickler error: {error}"
+            ) from error
+
+    def zip(self, reader: _checkpoint.ZipReader, mapped: bool) -> object:
+        if reader.has("byteorder") and reader.read("byteorder") != b"little":
+            raise RuntimeError("load: the file was written on a machine of other byte order")
+        if reader.has("constants.pkl"):
+            raise RuntimeError("load: TorchScript archives are not supported")
+        made: dict[str, UntypedStorage] = {}
+
+        def persistent_load(saved_id: object) -> object:
+            kind, key, location, count = _storage_id(saved_id, 5)
+            size = count * kind.itemsize if kind is not None else count
+            if key not in made:
+                if self._target(location) == "meta":
+                    made[key] = UntypedStorage(size, device="meta")
+                elif mapped:
+                    made[key] = reader.mapped_storage(f"data/{key}", size)
+                else:
+                    made[key] = reader.storage(f"data/{key}", size)
+                made[key] = self._moved(made[key], location)
+            if kind is None:
+                return made[key]
+            return TypedStorage(wrap_storage=made[key], dtype=kind)
+
+        return self._unpickle(io.BytesIO(reader.read("data.pkl")), persistent_load)
+
+    def legacy(self, file: BinaryIO) -> object:
+        """Files from before the zip format: pickles in a row, then the storages' bytes."""
+
+        def no_storage(saved_id: object) -> object:
+            raise pickle.UnpicklingError("a storage before the file's header")
+
+        if self._unpickle(file, no_storage) != _LEGACY_MAGIC:
+            raise RuntimeError("Invalid magic number; corrupt file?")
+        if self._unpickle(file, no_storage) != _LEGACY_VERSION:
+            raise RuntimeError("Invalid protocol version")
+        if not self._unpickle(file, no_storage).get("little_endian", True):
+            raise RuntimeError("load: the file was written on a machine of other byte order")
+        made: dict[str, TypedStorage] = {}
+
+        def persistent_load(saved_id: object) -> object:
+            if isinstance(saved_id, tuple) and saved_id[:1] == ("module",):
+                return saved_id[1]
+            kind, key, location, count = _storage_id(saved_id, 6)
+            kind = kind or torch.uint8
+            if key not in made:
+                storage = UntypedStorage(count * kind.itemsize, device=self._target(location))
+                made[key] = TypedStorage(wrap_storage=storage, dtype=kind)
+            return made[key]
+
+        result = self._unpickle(file, persistent_load)
+        for key in self._unpickle(file, no_storage):
+            self._fill_legacy(file, made[key])
+        return result
+
+    def _fill_legacy(self, file: BinaryIO, storage: TypedStorage) -> None:
+        count = int.from_bytes(file.read(8), "little", signed=True)
+        if count != storage.size():
+            raise RuntimeError(
+                f"load: a storage of {storage.size()} elements has {count} in the file"
+            )
+        data = file.read(storage.nbytes())
+        if len(data) != storage.nbytes():
+            raise RuntimeError("load: the file is cut short")
+        if storage.device.type == "cpu":
+            memoryview(storage.untyped())[:] = data
+
+    def _target(self, location: str) -> str:
+        """The device of a storage that was saved from `location`."""
+        wanted = self._map_location
+        if wanted is None or callable(wanted):
+            target = location
+        elif isinstance(wanted, dict):
+            target = str(wanted.get(location, location))
+        else:
+            return str(torch.device(wanted))
+        if target.partition(":")[0] in ("cpu", "meta"):
+            return target.partition(":")[0]
+        if callable(wanted):
+            return "cpu"
+        raise RuntimeError(
+            f"Attempting to deserialize object on device {target}, which is not there. If you are "
+            "running on a CPU-only machine, please use torch.load with "
+            "map_location=torch.device('cpu') to map your storages to the CPU."
+        )
+
+    def _moved(self, storage: UntypedStorage, location: str) -> UntypedStorage:
+        if not callable(self._map_location):
+            return storage
+        moved = self._map_location(storage, location)
+        return storage if moved is None else moved.untyped()
+
+
+def _storage_id(saved_id: object, size: int) -> tuple[torch.dtype | None, str, str, int]:
+    """(dtype or None for bytes, key, location, count) of a persistent id, checked."""
+    valid = isinstance(saved_id, tuple) and len(saved_id) == size and saved_id[0] == "storage"
+    if not valid:
+        raise pickle.UnpicklingError(f"a persistent id that is no storage: {saved_id!r:.100}")
+    _, kind, key, location, count = saved_id[:5]
+    if not isinstance(count, int) or count < 0 or not isinstance(location, str):
+        raise pickle.UnpicklingError(f"a storage that is not valid: {saved_id!r:.100}")
+    if kind is UntypedStorage:
+        return None, str(key), location, count
+    dtype = getattr(kind, "_dtype", None)
+    if dtype is None:
+        raise pickle.UnpicklingError(f"a storage of unknown type: {saved_id!r:.100}")
+    return dtype, str(key), location, count
