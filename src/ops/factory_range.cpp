@@ -202,13 +202,13 @@ RUSHLIGHT_OPERATORS(factory_range) {
       .not_differentiable();
   op("arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "
      "Device? device=None, bool? pin_memory=None) -> Tensor",
-     kFunction)
+     kFunction | kOut)
       .doc("The numbers start, start + 1, ... below `end`.")
       .kernel([](Scalar start, Scalar end, const TensorOptions& options) {
         return arange_of(start, end, 1, options);
       })
       .not_differentiable();
-  op("arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, "
+  op("arange.start_step(Scalar start, Scalar end, Scalar step, *, ScalarType? dtype=None, "
      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      kFunction | kOut)
       .doc("The numbers start, start + step, ... before `end`.")
