@@ -537,7 +537,13 @@ bool ReductionBody::run_split(const Operator& op, Invocation& inv, const Tensor&
   DType compute = compute_dtype(apply_type(blocks_.spec_.compute, in_dtype, in_dtype));
   IntList partial_sizes(outer);
   partial_sizes.push_back(blocks + (tail != 0 ? 1 : 0));
-  Tensor partial = make_tensor(partial_sizes, compute);
+  // Columns stay beside each other: the blocks are then the outermost dimension in memory.
+  IntList partial_strides = contiguous_strides(partial_sizes);
+  if (operand.axis != 1) {
+    partial_strides = contiguous_strides(outer);
+    partial_strides.push_back(rows);
+  }
+  Tensor partial = make_strided(partial_sizes, partial_strides, compute);
   auto run_part = [&](int64_t from, int64_t count, int64_t size) {
     IntList sizes(outer);
     IntList strides(operand.outer);
@@ -549,7 +555,7 @@ bool ReductionBody::run_split(const Operator& op, Invocation& inv, const Tensor&
                             input.storage_offset() + from * block * operand.axis);
     IntList out_sizes(outer);
     out_sizes.push_back(count);
-    Tensor out = make_view(partial, out_sizes, partial.strides(), from);
+    Tensor out = make_view(partial, out_sizes, partial_strides, from * partial_strides.back());
     run_blocks(op, arguments.data(), view, out);
   };
   run_part(0, blocks, block);
