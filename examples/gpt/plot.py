@@ -53,7 +53,10 @@ class Picture:
     def png(self) -> bytes:
         def chunk(name: bytes, data: bytes) -> bytes:
             return (
-                struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+                struct.pack(">I", len(data))
+                + name
+                + data
+                + struct.pack(">I", zlib.crc32(name + data))
             )
 
         header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 0)

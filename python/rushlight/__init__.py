@@ -11,6 +11,7 @@ import importlib.util as _importlib_util
 import math as _math
 
 from rushlight import _C
+from rushlight import _tensor_state as _tensor_state  # gives Tensor its methods for pickling
 from rushlight._C import *  # noqa: F403
 from rushlight._tensor import Tensor
 from rushlight.version import __version__
@@ -95,7 +96,22 @@ _LAZY = {
     ),
     "random": ("fork_rng",),
     "serialization": ("load", "save"),
-    "storage": ("TypedStorage", "UntypedStorage"),
+    "storage": (
+        "BFloat16Storage",
+        "BoolStorage",
+        "ByteStorage",
+        "CharStorage",
+        "ComplexDoubleStorage",
+        "ComplexFloatStorage",
+        "DoubleStorage",
+        "FloatStorage",
+        "HalfStorage",
+        "IntStorage",
+        "LongStorage",
+        "ShortStorage",
+        "TypedStorage",
+        "UntypedStorage",
+    ),
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 

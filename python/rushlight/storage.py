@@ -284,6 +284,7 @@ def _legacy(dtype: torch.dtype, name: str) -> type:
 
 _LEGACY = {name: _legacy(dtype, name) for dtype, name in _LEGACY_NAMES.items()}
 globals().update(_LEGACY)
+globals().update(_LEGACY)
 _C._set_storage_type(UntypedStorage)
 
 
