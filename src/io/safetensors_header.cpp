@@ -221,21 +221,23 @@ Header read_header(const char* data, size_t size) {
 
 std::string write_header(const std::vector<Entry>& entries, const Metadata& metadata) {
   std::string json = "{";
+  const auto separate = [&] { json += json.back() == '{' ? "" : ","; };
   if (!metadata.empty()) {
     json += "\"__metadata__\":{";
     for (const auto& [key, value] : metadata) {
-      json += (json.back() == '{' ? "" : ",") + io::json_quoted(key) + ":" + io::json_quoted(value);
+      separate();
+      json += cat(io::json_quoted(key), ":", io::json_quoted(value));
     }
     json += "}";
   }
   for (const Entry& entry : entries) {
-    json += (json.size() == 1 ? "" : ",") + io::json_quoted(entry.name) + ":{\"dtype\":\"" +
-            std::string(dtype_text(entry.dtype)) + "\",\"shape\":[";
+    separate();
+    json += cat(io::json_quoted(entry.name), ":{\"dtype\":\"", dtype_text(entry.dtype),
+                "\",\"shape\":[");
     for (size_t i = 0; i < entry.sizes.size(); ++i) {
-      json += (i == 0 ? "" : ",") + std::to_string(entry.sizes[i]);
+      json += cat(i == 0 ? "" : ",", entry.sizes[i]);
     }
-    json += "],\"data_offsets\":[" + std::to_string(entry.begin) + "," + std::to_string(entry.end) +
-            "]}";
+    json += cat("],\"data_offsets\":[", entry.begin, ",", entry.end, "]}");
   }
   json += "}";
   json.append((8 - json.size() % 8) % 8, ' ');
@@ -243,7 +245,8 @@ std::string write_header(const std::vector<Entry>& entries, const Metadata& meta
   for (size_t i = 0; i < kLengthBytes; ++i) {
     out[i] = static_cast<char>(static_cast<uint64_t>(json.size()) >> (8 * i));
   }
-  return out + json;
+  out += json;
+  return out;
 }
 
 }  // namespace rushlight::safetensors

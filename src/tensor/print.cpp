@@ -19,7 +19,7 @@ PrintOptions global_options;
 std::string tuple_text(IntArrayRef sizes) {
   std::string text = "(";
   for (size_t i = 0; i < sizes.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
+    text += cat(i == 0 ? "" : ", ", sizes[i]);
   }
   return text + (sizes.size() == 1 ? ",)" : ")");
 }
@@ -93,11 +93,12 @@ class Printer {
     const size_t length = first_->width() + 2 + (second_ ? second_->width() + 1 : 0);
     const size_t line = static_cast<size_t>(options_.line_width);
     const size_t per_line = std::max<size_t>(1, line > indent ? (line - indent) / length : 0);
+    const std::string line_break = cat(",\n", std::string(indent + 1, ' '));
     std::string text = "[";
     size_t count = 0;
     const auto add = [&](const std::string& item) {
       if (count != 0) {
-        text += count % per_line == 0 ? ",\n" + std::string(indent + 1, ' ') : ", ";
+        text += count % per_line == 0 ? line_break : ", ";
       }
       text += item;
       ++count;
@@ -117,11 +118,13 @@ class Printer {
     if (left == 1) {
       return vector(offset, indent);
     }
-    const std::string separator =
-        "," + std::string(static_cast<size_t>(left - 1), '\n') + std::string(indent + 1, ' ');
+    std::string separator = ",";
+    separator.append(static_cast<size_t>(left - 1), '\n');
+    separator.append(indent + 1, ' ');
     std::string text = "[";
     const auto add = [&](const std::string& item) {
-      text += (text.size() == 1 ? "" : separator) + item;
+      text += text.size() == 1 ? "" : separator;
+      text += item;
     };
     shown(
         dim, offset, [&](int64_t at) { add(block(dim + 1, at, indent + 1)); }, [&] { add("..."); });
@@ -182,10 +185,10 @@ std::string join(std::string text, const std::vector<std::string>& suffixes, siz
   size_t line = line_start == std::string::npos ? text.size() + 2 : text.size() - line_start + 1;
   for (const std::string& suffix : suffixes) {
     if (line + suffix.size() + 2 > static_cast<size_t>(options.line_width)) {
-      text += ",\n" + std::string(indent, ' ') + suffix;
+      text += cat(",\n", std::string(indent, ' '), suffix);
       line = indent + suffix.size();
     } else {
-      text += ", " + suffix;
+      text += cat(", ", suffix);
       line += suffix.size() + 2;
     }
   }
