@@ -1,0 +1,24 @@
+// Initial values: fill a tensor in place, outside autograd, with Python's random streams.
+#pragma once
+
+#include <string_view>
+
+#include <rushlight/tensor.h>
+
+namespace rushlight::nn::init {
+
+Tensor uniform_(Tensor tensor, double a = 0, double b = 1);
+Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
+Tensor constant_(Tensor tensor, const Scalar& value);
+Tensor zeros_(Tensor tensor);
+Tensor ones_(Tensor tensor);
+Tensor xavier_uniform_(Tensor tensor, double gain = 1);
+Tensor xavier_normal_(Tensor tensor, double gain = 1);
+// mode "fan_in" or "fan_out"; nonlinearity as of calculate_gain, a the slope of "leaky_relu".
+Tensor kaiming_uniform_(Tensor tensor, double a = 0, std::string_view mode = "fan_in",
+                        std::string_view nonlinearity = "leaky_relu");
+Tensor kaiming_normal_(Tensor tensor, double a = 0, std::string_view mode = "fan_in",
+                       std::string_view nonlinearity = "leaky_relu");
+double calculate_gain(std::string_view nonlinearity, double param = 0.01);
+
+}  // namespace rushlight::nn::init

@@ -1,0 +1,11 @@
+// All of Rushlight's C++ interface.
+#pragma once
+
+#include <rushlight/autograd.h>
+#include <rushlight/generated/functions.h>
+#include <rushlight/memory.h>
+#include <rushlight/nn.h>
+#include <rushlight/optim.h>
+#include <rushlight/printing.h>
+#include <rushlight/safetensors.h>
+#include <rushlight/tensor.h>

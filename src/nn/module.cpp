@@ -1,0 +1,265 @@
+#include <rushlight/nn/module.h>
+
+#include <rushlight/autograd.h>
+#include <rushlight/generated/functions.h>
+
+#include <unordered_set>
+
+namespace rushlight::nn {
+namespace {
+
+std::string joined(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
+
+std::string indented(const std::string& text) {
+  std::string out;
+  for (char letter : text) {
+    out += letter;
+    if (letter == '\n') {
+      out += "  ";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void Module::check_name(const std::string& name, const char* kind) const {
+  if (name.empty() || name.find('.') != std::string::npos) {
+    fail(ErrorKind::Key, "", kind, " name ", name.empty() ? "can't be empty" : "can't contain \".\"",
+         ", got: ", name);
+  }
+  auto taken = [&](const auto& list) {
+    for (const auto& item : list) {
+      if (item.first == name) {
+        return true;
+      }
+    }
+    return false;
+  };
+  bool buffer_taken = false;
+  for (const NamedBuffer& buffer : buffers_) {
+    buffer_taken = buffer_taken || buffer.name == name;
+  }
+  if (buffer_taken || taken(parameters_) || taken(children_)) {
+    fail(ErrorKind::Key, "", "attribute '", name, "' already exists in ", name_);
+  }
+}
+
+Tensor Module::register_parameter(const std::string& name, Tensor tensor, bool requires_grad) {
+  check_name(name, "parameter");
+  if (tensor.defined()) {
+    tensor.requires_grad_(requires_grad);
+  }
+  parameters_.emplace_back(name, tensor);
+  return tensor;
+}
+
+Tensor Module::register_buffer(const std::string& name, Tensor tensor, bool persistent) {
+  check_name(name, "buffer");
+  buffers_.push_back({name, tensor, persistent});
+  return tensor;
+}
+
+std::shared_ptr<Module> Module::register_module(const std::string& name,
+                                                std::shared_ptr<Module> module) {
+  check_name(name, "module");
+  if (module == nullptr) {
+    fail(ErrorKind::Type, "register_module", "module '", name, "' is empty: construct it first");
+  }
+  children_.emplace_back(name, module);
+  return module;
+}
+
+void Module::visit(const std::string& prefix, bool recurse, const Visit& visitor) const {
+  visitor(prefix, *this);
+  if (recurse) {
+    for (const auto& [name, child] : children_) {
+      child->visit(joined(prefix, name), true, visitor);
+    }
+  }
+}
+
+NamedTensors Module::named_parameters(bool recurse) const {
+  NamedTensors found;
+  std::unordered_set<const TensorImpl*> seen;
+  visit("", recurse, [&](const std::string& prefix, const Module& module) {
+    for (const auto& [name, tensor] : module.parameters_) {
+      if (tensor.defined() && seen.insert(tensor.impl()).second) {
+        found.emplace_back(joined(prefix, name), tensor);
+      }
+    }
+  });
+  return found;
+}
+
+std::vector<Tensor> Module::parameters(bool recurse) const {
+  std::vector<Tensor> found;
+  for (auto& [name, tensor] : named_parameters(recurse)) {
+    found.push_back(tensor);
+  }
+  return found;
+}
+
+NamedTensors Module::named_buffers(bool recurse) const {
+  NamedTensors found;
+  std::unordered_set<const TensorImpl*> seen;
+  visit("", recurse, [&](const std::string& prefix, const Module& module) {
+    for (const NamedBuffer& buffer : module.buffers_) {
+      if (buffer.tensor.defined() && seen.insert(buffer.tensor.impl()).second) {
+        found.emplace_back(joined(prefix, buffer.name), buffer.tensor);
+      }
+    }
+  });
+  return found;
+}
+
+std::vector<Tensor> Module::buffers(bool recurse) const {
+  std::vector<Tensor> found;
+  for (auto& [name, tensor] : named_buffers(recurse)) {
+    found.push_back(tensor);
+  }
+  return found;
+}
+
+std::vector<std::shared_ptr<Module>> Module::children() const {
+  std::vector<std::shared_ptr<Module>> found;
+  for (const auto& [name, child] : children_) {
+    found.push_back(child);
+  }
+  return found;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<Module>>> Module::named_children() const {
+  return children_;
+}
+
+std::vector<Module*> Module::modules(bool include_self) const {
+  std::vector<Module*> found;
+  visit("", true, [&](const std::string&, const Module& module) {
+    if (include_self || &module != this) {
+      found.push_back(const_cast<Module*>(&module));
+    }
+  });
+  return found;
+}
+
+NamedTensors Module::state_dict(const std::string& prefix) const {
+  NamedTensors state;
+  visit("", true, [&](const std::string& path, const Module& module) {
+    for (const auto& [name, tensor] : module.parameters_) {
+      if (tensor.defined()) {
+        state.emplace_back(prefix + joined(path, name), tensor.detach());
+      }
+    }
+    for (const NamedBuffer& buffer : module.buffers_) {
+      if (buffer.persistent && buffer.tensor.defined()) {
+        state.emplace_back(prefix + joined(path, buffer.name), buffer.tensor.detach());
+      }
+    }
+  });
+  return state;
+}
+
+void Module::load_state_dict(const NamedTensors& state, bool strict) {
+  NoGradGuard no_grad;
+  std::string faults;
+  NamedTensors own = state_dict();
+  std::unordered_set<std::string> known;
+  for (const auto& [name, target] : own) {
+    known.insert(name);
+    const Tensor* value = nullptr;
+    for (const auto& [given, tensor] : state) {
+      value = given == name ? &tensor : value;
+    }
+    if (value == nullptr) {
+      faults += strict ? "\n\tMissing key(s) in state_dict: \"" + name + "\"." : "";
+    } else if (!(value->sizes() == target.sizes())) {
+      faults += cat("\n\tsize mismatch for ", name, ": copying a param with shape ",
+                    value->sizes(), " from checkpoint, the shape in current model is ",
+                    target.sizes(), ".");
+    }
+  }
+  for (const auto& [given, tensor] : state) {
+    if (strict && known.count(given) == 0) {
+      faults += "\n\tUnexpected key(s) in state_dict: \"" + given + "\".";
+    }
+  }
+  if (!faults.empty()) {
+    fail(ErrorKind::Runtime, "", "Error(s) in loading state_dict for ", name_, ":", faults);
+  }
+  for (auto& [name, target] : own) {
+    for (const auto& [given, tensor] : state) {
+      if (given == name) {
+        copy_(target, tensor);
+      }
+    }
+  }
+}
+
+void Module::train(bool on) {
+  training_ = on;
+  for (const auto& [name, child] : children_) {
+    child->train(on);
+  }
+}
+
+void Module::zero_grad(bool set_to_none) {
+  for (Tensor& parameter : parameters()) {
+    if (!parameter.grad().defined()) {
+      continue;
+    }
+    if (set_to_none) {
+      parameter.set_grad(Tensor());
+    } else {
+      NoGradGuard no_grad;
+      zero_(parameter.grad());
+    }
+  }
+}
+
+void Module::requires_grad_(bool on) {
+  for (Tensor& parameter : parameters()) {
+    parameter.requires_grad_(on);
+  }
+}
+
+void Module::to(DType dtype) {
+  if (!is_floating(dtype)) {
+    fail(ErrorKind::Type, "to", "nn.Module.to only accepts floating point dtypes, but got desired ",
+         "dtype=", dtype);
+  }
+  NoGradGuard no_grad;
+  for (const auto& [name, tensor] : named_parameters()) {
+    if (tensor.is_floating_point()) {
+      tensor.set_data(rushlight::to(tensor.detach(), dtype));
+    }
+  }
+  for (const auto& [name, tensor] : named_buffers()) {
+    if (tensor.is_floating_point()) {
+      tensor.set_data(rushlight::to(tensor.detach(), dtype));
+    }
+  }
+}
+
+void Module::apply(const std::function<void(Module&)>& function) {
+  for (const auto& [name, child] : children_) {
+    child->apply(function);
+  }
+  function(*this);
+}
+
+std::string Module::to_string() const {
+  std::string extra = extra_repr();
+  std::string lines;
+  for (const auto& [name, child] : children_) {
+    lines += "\n  (" + name + "): " + indented(child->to_string());
+  }
+  if (lines.empty()) {
+    return name_ + "(" + extra + ")";
+  }
+  return name_ + "(" + (extra.empty() ? "" : "\n  " + extra) + lines + "\n)";
+}
+
+}  // namespace rushlight::nn
