@@ -5,6 +5,7 @@
 #include <rushlight/generated/functions.h>
 #include <rushlight/memory.h>
 #include <rushlight/nn.h>
+#include <rushlight/operators.h>
 #include <rushlight/optim.h>
 #include <rushlight/printing.h>
 #include <rushlight/safetensors.h>

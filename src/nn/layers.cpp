@@ -19,8 +19,10 @@ std::string number(double value) {
     }
   }
   std::string out = text;
-  bool plain = out.find_first_of(".en") == std::string::npos;
-  return plain ? out + ".0" : out;
+  if (out.find_first_of(".en") == std::string::npos) {
+    out.append(".0");
+  }
+  return out;
 }
 
 const char* truth(bool value) { return value ? "True" : "False"; }
@@ -28,9 +30,9 @@ const char* truth(bool value) { return value ? "True" : "False"; }
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string out = "(";
   for (size_t i = 0; i < shape.size(); ++i) {
-    out += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+    out.append(cat(i == 0 ? "" : ", ", shape[i]));
   }
-  return out + (shape.size() == 1 ? ",)" : ")");
+  return out.append(shape.size() == 1 ? ",)" : ")");
 }
 
 int64_t code(Reduction reduction) { return static_cast<int64_t>(reduction); }

@@ -9,7 +9,7 @@ namespace rushlight::nn {
 namespace {
 
 std::string joined(const std::string& prefix, const std::string& name) {
-  return prefix.empty() ? name : prefix + "." + name;
+  return prefix.empty() ? name : cat(prefix, ".", name);
 }
 
 std::string indented(const std::string& text) {
@@ -150,12 +150,12 @@ NamedTensors Module::state_dict(const std::string& prefix) const {
   visit("", true, [&](const std::string& path, const Module& module) {
     for (const auto& [name, tensor] : module.parameters_) {
       if (tensor.defined()) {
-        state.emplace_back(prefix + joined(path, name), tensor.detach());
+        state.emplace_back(cat(prefix, joined(path, name)), tensor.detach());
       }
     }
     for (const NamedBuffer& buffer : module.buffers_) {
       if (buffer.persistent && buffer.tensor.defined()) {
-        state.emplace_back(prefix + joined(path, buffer.name), buffer.tensor.detach());
+        state.emplace_back(cat(prefix, joined(path, buffer.name)), buffer.tensor.detach());
       }
     }
   });
@@ -174,7 +174,7 @@ void Module::load_state_dict(const NamedTensors& state, bool strict) {
       value = given == name ? &tensor : value;
     }
     if (value == nullptr) {
-      faults += strict ? "\n\tMissing key(s) in state_dict: \"" + name + "\"." : "";
+      faults += strict ? cat("\n\tMissing key(s) in state_dict: \"", name, "\".") : "";
     } else if (!(value->sizes() == target.sizes())) {
       faults += cat("\n\tsize mismatch for ", name, ": copying a param with shape ",
                     value->sizes(), " from checkpoint, the shape in current model is ",
@@ -183,7 +183,7 @@ void Module::load_state_dict(const NamedTensors& state, bool strict) {
   }
   for (const auto& [given, tensor] : state) {
     if (strict && known.count(given) == 0) {
-      faults += "\n\tUnexpected key(s) in state_dict: \"" + given + "\".";
+      faults += cat("\n\tUnexpected key(s) in state_dict: \"", given, "\".");
     }
   }
   if (!faults.empty()) {
@@ -254,12 +254,12 @@ std::string Module::to_string() const {
   std::string extra = extra_repr();
   std::string lines;
   for (const auto& [name, child] : children_) {
-    lines += "\n  (" + name + "): " + indented(child->to_string());
+    lines += cat("\n  (", name, "): ", indented(child->to_string()));
   }
   if (lines.empty()) {
-    return name_ + "(" + extra + ")";
+    return cat(name_, "(", extra, ")");
   }
-  return name_ + "(" + (extra.empty() ? "" : "\n  " + extra) + lines + "\n)";
+  return cat(name_, "(", extra.empty() ? "" : "\n  ", extra, lines, "\n)");
 }
 
 }  // namespace rushlight::nn

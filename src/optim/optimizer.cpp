@@ -130,7 +130,7 @@ nn::NamedTensors SGD::state_dict() const {
   for (const std::vector<Tensor>& group : buffers_) {
     for (const Tensor& buffer : group) {
       if (buffer.defined()) {
-        state.emplace_back(std::to_string(number) + ".momentum_buffer", buffer);
+        state.emplace_back(cat(number, ".momentum_buffer"), buffer);
       }
       ++number;
     }
@@ -211,15 +211,15 @@ nn::NamedTensors Adam::state_dict() const {
   size_t number = 0;
   for (const std::vector<State>& group : states_) {
     for (const State& state : group) {
-      std::string prefix = std::to_string(number++) + ".";
+      std::string prefix = cat(number++, ".");
       if (!state.step.defined()) {
         continue;
       }
-      named.emplace_back(prefix + "step", state.step);
-      named.emplace_back(prefix + "exp_avg", state.exp_avg);
-      named.emplace_back(prefix + "exp_avg_sq", state.exp_avg_sq);
+      named.emplace_back(cat(prefix, "step"), state.step);
+      named.emplace_back(cat(prefix, "exp_avg"), state.exp_avg);
+      named.emplace_back(cat(prefix, "exp_avg_sq"), state.exp_avg_sq);
       if (state.max_exp_avg_sq.defined()) {
-        named.emplace_back(prefix + "max_exp_avg_sq", state.max_exp_avg_sq);
+        named.emplace_back(cat(prefix, "max_exp_avg_sq"), state.max_exp_avg_sq);
       }
     }
   }
