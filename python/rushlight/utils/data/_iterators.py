@@ -205,7 +205,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             if deadline is not None:
                 wait = min(wait, max(0.0, deadline - time.monotonic()))
             try:
-                return self._result_queue.get(timeout=wait)
+                return worker.unpacked(self._result_queue.get(timeout=wait))
             except queue.Empty:
                 dead = [str(p.pid) for p in self._workers if not p.is_alive()]
                 if dead:

@@ -128,16 +128,35 @@ def run(
                 start_error = None
             except Exception as error:
                 start_error = ExceptionWrapper(error, where)
-            result_queue.put((message, None))
+            result_queue.put(_packed(message, None, where))
             continue
         if done_event.is_set():
             continue  # the main process no longer wants what it asked for
         number, keys = message
-        result_queue.put((number, _answer(fetcher, keys, start_error, worker_id, where)))
+        result_queue.put(
+            _packed(number, _answer(fetcher, keys, start_error, worker_id, where), where)
+        )
         start_error = None
     if done_event.is_set():
         result_queue.cancel_join_thread()
         result_queue.close()
+
+
+def _packed(number, data, where: str) -> bytes:
+    """The message as bytes. A queue pickles later, in a thread, where an error would be lost."""
+    from multiprocessing.reduction import ForkingPickler
+
+    try:
+        return bytes(ForkingPickler.dumps((number, data)))
+    except Exception as error:
+        return bytes(ForkingPickler.dumps((number, ExceptionWrapper(error, where))))
+
+
+def unpacked(message: bytes) -> tuple:
+    """The (number, data) of a worker's message."""
+    import pickle
+
+    return pickle.loads(message)
 
 
 def _answer(fetcher, keys, start_error, worker_id: int, where: str):
