@@ -1,0 +1,154 @@
+"""Times Rushlight and PyTorch side by side and writes docs/benchmarks.md.
+
+    python benchmarks/run.py [--threads 1,2] [--rounds 9] [--only TEXT] [--output FILE]
+
+Both are in this process; each round times one and then the other, and medians are compared, so
+that a busy machine slows both alike. Start-up is timed in processes of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rows import LARGE, ROWS, Row
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def measure(call: Callable[[], object], repeat: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(repeat):
+        call()
+    return (time.perf_counter() - begin) / repeat
+
+
+def compare(row: Row, ours: object, theirs: object, rounds: int) -> tuple[float, float]:
+    """Median seconds a call of both, interleaved."""
+    calls = [row.make(ours), row.make(theirs)]
+    for call in calls:
+        for _ in range(2):
+            measure(call, row.repeat)
+    times: list[list[float]] = [[], []]
+    for _ in range(rounds):
+        for side, call in enumerate(calls):
+            times[side].append(measure(call, row.repeat))
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def bandwidth(torch: object) -> float:
+    """Bytes a second that a copy of 16 M f32 moves: the floor of rows that only move memory."""
+    x = torch.ones(LARGE)
+    out = torch.empty(LARGE)
+    out.copy_(x)
+    return 8 * LARGE / min(measure(lambda: out.copy_(x), 1) for _ in range(9))
+
+
+def flops(torch: object, threads: int) -> float:
+    """The better rate of both frameworks at a large product stands for the machine's."""
+    a = torch.ones(2048, 2048)
+    return 2 * 2048**3 / min(measure(lambda: a @ a, 1) for _ in range(5))
+
+
+_START = """
+import resource, sys, time
+begin = time.perf_counter()
+import {name}
+took = time.perf_counter() - begin
+print(took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def start_up(name: str) -> tuple[float, float]:
+    """Median seconds of an import, and MiB resident after it."""
+    runs = []
+    for _ in range(5):
+        out = subprocess.run(
+            [sys.executable, "-c", _START.format(name=name)], capture_output=True, text=True
+        )
+        runs.append([float(word) for word in out.stdout.split()])
+    return statistics.median(r[0] for r in runs), statistics.median(r[1] for r in runs) / 1024
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def scale(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def floor_of(row: Row, rate: float, peak: float) -> float:
+    return max(row.traffic / rate, row.operations / peak)
+
+
+def table(threads: int, rows: list[Row], ours: object, theirs: object, rounds: int) -> list[str]:
+    ours.set_num_threads(threads)
+    theirs.set_num_threads(threads)
+    rate, peak = bandwidth(ours), max(flops(ours, threads), flops(theirs, threads))
+    lines = [
+        f"## {threads} thread{'s' if threads > 1 else ''}",
+        "",
+        f"Measured here: {rate / 1e9:.1f} GB/s copying, {peak / 1e9:.0f} GFLOP/s in f32 products.",
+        "",
+        "| work | Rushlight | PyTorch | ratio | wanted | floor |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        mine, other = compare(row, ours, theirs, rounds)
+        floor = floor_of(row, rate, peak)
+        lines.append(
+            f"| {row.name} | {scale(mine)} | {scale(other)} | {mine / other:.2f} | "
+            f"<= {row.must:g} | {scale(floor) if floor else '-'} |"
+        )
+        print(lines[-1], flush=True)
+    return [*lines, ""]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks.md")
+    options = parser.parse_args()
+    if importlib.util.find_spec("torch") is None:
+        sys.exit("benchmarks need PyTorch: pip install torch==2.13.0 (make bench does)")
+    lines = ["# Benchmarks", ""]
+    mine, other = start_up("rushlight"), start_up("torch")
+
+    import rushlight
+    import torch
+
+    lines += [
+        f"{processor()}; CPU level {rushlight._C._cpu_level()}; PyTorch {torch.__version__}; "
+        "both sides interleaved in one process, medians. `make bench` writes this page.",
+        "",
+        "| start-up | Rushlight | PyTorch | wanted |",
+        "|---|---|---|---|",
+        f"| import | {scale(mine[0])} | {scale(other[0])} | < 100 ms |",
+        f"| resident after import | {mine[1]:.0f} MiB | {other[1]:.0f} MiB | < 40 MB |",
+        "",
+    ]
+    rows = [row for row in ROWS if options.only in row.name]
+    for threads in options.threads.split(","):
+        lines += table(int(threads), rows, rushlight, torch, options.rounds)
+    options.output.parent.mkdir(exist_ok=True)
+    options.output.write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
