@@ -1,0 +1,64 @@
+"""Mistakes with gradients: one a test, with the text it gets."""
+
+import pytest
+
+import rushlight as torch
+
+
+def test_backward_twice():
+    x = torch.ones(2, requires_grad=True)
+    y = (x.exp() * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        y.backward()
+
+
+def test_saved_tensor_was_modified():
+    x = torch.ones(2, requires_grad=True)
+    y = x.exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_backward_of_many_elements():
+    with pytest.raises(RuntimeError, match="implicitly created only for scalar outputs"):
+        torch.ones(2, requires_grad=True).mul(2).backward()
+
+
+def test_backward_without_graph():
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        torch.ones(1).backward()
+
+
+def test_leaf_in_place():
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad.*in-place"):
+        torch.ones(2, requires_grad=True).add_(1)
+
+
+def test_integer_requires_grad():
+    with pytest.raises(RuntimeError, match="floating point"):
+        torch.ones(2, dtype=torch.int64, requires_grad=True)
+
+
+def test_out_with_grad():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="out=... arguments don't support automatic"):
+        torch.exp(x, out=torch.empty(2))
+
+
+def test_unused_input():
+    x, y = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    with pytest.raises(RuntimeError, match="not have been used in the graph"):
+        torch.autograd.grad(x * 2, y)
+
+
+def test_numpy_of_tensor_with_grad():
+    with pytest.raises(RuntimeError, match="detach"):
+        torch.ones(1, requires_grad=True).numpy()
+
+
+def test_gradient_of_other_shape():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError):
+        x.mul(2).backward(torch.ones(3))
