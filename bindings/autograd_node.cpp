@@ -256,7 +256,7 @@ PyTypeObject* type_named(const std::string& name) {
   if (slot == nullptr) {
     Ref made = owned(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){}",
                                            name.c_str(), node_type));
-    Ref module = owned(PyUnicode_FromString("rushlight.autograd.graph"));
+    Ref module = owned(PyUnicode_FromString("builtins"));
     check(PyObject_SetAttrString(made.get(), "__module__", module.get()));
     slot = reinterpret_cast<PyTypeObject*>(made.release());
   }

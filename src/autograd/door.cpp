@@ -96,19 +96,19 @@ void record_functional(Invocation& inv) {
 // What stands for the argument written in place in its node, where the rule or the edges need it
 // as it was: reshaping views change its sizes, others its elements.
 Tensor keep_original(const Invocation& inv, const Tensor& self) {
+  Tensor before;
   if (inv.op->kind == Kind::View) {
-    Tensor before = make_view(self, self.sizes(), self.strides(), self.storage_offset());
-    if (Edge edge = gradient_edge(self)) {
-      set_history(before, edge.node, edge.input);
-    }
-    return before;
-  }
-  bool saved = saved_arguments(inv) >> inv.op->inplace_argument & 1;
-  if (!saved) {
+    before = make_view(self, self.sizes(), self.strides(), self.storage_offset());
+  } else if (saved_arguments(inv) >> inv.op->inplace_argument & 1) {
+    DoorGuard closed(0, kAutogradDoor);
+    before = ops::clone(self);
+  } else {
     return {};
   }
-  DoorGuard closed(0, kAutogradDoor);
-  return ops::clone(self);
+  if (Edge edge = gradient_edge(self)) {
+    set_history(before, edge.node, edge.input);
+  }
+  return before;
 }
 
 // Reshapes the tensor itself: its elements, and so its base, stay as they are.

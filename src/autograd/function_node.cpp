@@ -64,7 +64,7 @@ TensorList FunctionNode::finish(const TensorList& arguments, TensorList results)
     if (results[i].defined()) {
       described = {
           results[i].sizes(), results[i].dtype(), results[i].device(),
-          find(context.non_differentiable_, results[i]) < 0 && can_differentiate(results[i])};
+          find(context.non_differentiable_, results[i]) < 0 && can_differentiate(results[i]), true};
     }
     results_.push_back(std::move(described));
     if (results[i].defined()) {

@@ -1,4 +1,7 @@
 // Tensor's autograd methods.
+#include <rushlight/generated/view.h>
+#include <rushlight/printing.h>
+
 #include "autograd/accumulate_grad.h"
 #include "autograd/engine.h"
 #include "autograd/meta.h"
@@ -73,7 +76,7 @@ void Tensor::set_grad(Tensor grad) const {
 }
 
 Tensor Tensor::detach() const {
-  return make_view(*this, sizes(), strides(), storage_offset());
+  return rushlight::detach(*this);
 }
 
 void Tensor::retain_grad() const {
@@ -119,6 +122,17 @@ void Tensor::set_data(const Tensor& data) const {
 }
 
 namespace autograd {
+
+namespace {
+
+std::string printed_name(const Tensor& tensor) {
+  NodePtr node = grad_fn(tensor);
+  return node ? node->name() : "";
+}
+
+const bool installed = (grad_fn_name = printed_name, true);
+
+}  // namespace
 
 HookHandle register_hook(const Tensor& tensor, TensorHook hook) {
   if (!tensor.requires_grad()) {
