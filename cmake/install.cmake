@@ -1,17 +1,20 @@
 # What an installation holds. In a wheel everything lies inside the package: rushlight/lib has the
 # libraries and the CMake package, rushlight/include the headers; else under the prefix.
+if(POLICY CMP0177)
+  cmake_policy(SET CMP0177 NEW)  # destinations are normalised
+endif()
 include(CMakePackageConfigHelpers)
 if(SKBUILD)
-  set(into rushlight)
+  set(into rushlight/)
 else()
-  set(into .)
+  set(into "")
 endif()
-set(package_config ${into}/lib/cmake/Rushlight)
+set(package_config ${into}lib/cmake/Rushlight)
 
 set_target_properties(rushlight PROPERTIES INSTALL_RPATH "$ORIGIN")
-install(TARGETS rushlight EXPORT RushlightTargets LIBRARY DESTINATION ${into}/lib)
+install(TARGETS rushlight EXPORT RushlightTargets LIBRARY DESTINATION ${into}lib)
 if(TARGET rushlight_codegen)
-  install(TARGETS rushlight_codegen LIBRARY DESTINATION ${into}/lib)
+  install(TARGETS rushlight_codegen LIBRARY DESTINATION ${into}lib)
 endif()
 if(TARGET rushlight_python)
   install(TARGETS rushlight_python LIBRARY DESTINATION rushlight)
@@ -22,8 +25,8 @@ if(TARGET rushlight_python)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/python/rushlight DESTINATION .
     FILES_MATCHING PATTERN *.pyi)
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${into}/include)
-install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/rushlight DESTINATION ${into}/include
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${into}include)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/rushlight DESTINATION ${into}include
   FILES_MATCHING PATTERN *.h PATTERN *.inc)
 
 install(EXPORT RushlightTargets NAMESPACE Rushlight:: DESTINATION ${package_config})
