@@ -161,9 +161,9 @@ std::string_view text_of(PyObject* object) {
 }
 
 std::string type_name(PyObject* object) {
-  const char* name = Py_TYPE(object)->tp_name;
-  const char* dot = strrchr(name, '.');
-  return dot != nullptr ? dot + 1 : name;
+  std::string name = Py_TYPE(object)->tp_name;
+  constexpr std::string_view kPackage = "rushlight.";
+  return name.starts_with(kPackage) ? "torch." + name.substr(kPackage.size()) : name;
 }
 
 }  // namespace rushlight::python

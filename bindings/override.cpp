@@ -161,9 +161,7 @@ PyObject* dispatch(const Call& call, const std::vector<PyObject*>& objects) {
     }
   }
   for (PyObject* object : objects) {
-    Ref owner = owned(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(object)), door_name));
-    Ref result = owned(PyObject_CallFunctionObjArgs(owner.get(), call.function, call.types.get(),
-                                                    call.args.get(), call.kwargs.get(), nullptr));
+    Ref result = ask(object, call);
     if (result.get() != Py_NotImplemented) {
       return result.release();
     }

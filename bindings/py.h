@@ -113,7 +113,7 @@ int guarded_int(F&& function) noexcept {
 
 // UTF-8 text of a str; PythonError(TypeError) for anything else. Lives as long as the object.
 std::string_view text_of(PyObject* object);
-// As type(object).__name__ says.
+// How error texts call an object's type: as PyTorch does, "Tensor", "torch.dtype", "int".
 std::string type_name(PyObject* object);
 inline PyObject* py_none() {
   Py_INCREF(Py_None);

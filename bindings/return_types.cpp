@@ -12,7 +12,7 @@ namespace rushlight::python {
 namespace {
 
 PyObject* result_repr(PyObject* self) {
-  std::string text = std::string("torch.return_types.") + type_name(self) + "(\n";
+  std::string text = type_name(self) + "(\n";
   Ref names(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(self); ++i) {
     Ref item(PyObject_Repr(PyTuple_GET_ITEM(self, i)));

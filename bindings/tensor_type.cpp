@@ -370,6 +370,7 @@ PyTypeObject* make_type() {
 void fill(PyObject* module) {
   meta_type = make_meta();
   tensor_type = make_type();
+  tensor_type->tp_name = "Tensor";  // in error texts; __module__ is set already
   release_python_object = release_object;
   add_object(module, "_TensorMeta", new_ref(reinterpret_cast<PyObject*>(meta_type)));
   add_object(module, "TensorBase", new_ref(reinterpret_cast<PyObject*>(tensor_type)));

@@ -18,7 +18,7 @@ class OpOverload:
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__module__ = packet.__module__
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, /, *args: object, **kwargs: object) -> object:
         if _C._has_torch_function((*args, *kwargs.values())):
             relevant = (*args, *kwargs.values())
             return _C._handle_torch_function(self, relevant, args, kwargs)
@@ -85,7 +85,7 @@ class OpOverloadPacket:
         setattr(self, overload, made)
         return made
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, /, *args: object, **kwargs: object) -> object:
         if self._call is None:
             self._call = _C._operator_overload(self.__name__, "*")[0]
         return self._call(*args, **kwargs)
