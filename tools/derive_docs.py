@@ -1,6 +1,7 @@
 """Writes what is derived from the live operator table for readers: stubs and reference pages.
 
-    derive_docs.py --package build/python --stubs build/python/rushlight --pages build/docs/operators
+    derive_docs.py --package build/python --stubs build/python/rushlight \\
+        --pages build/docs/operators
 
 The table is read from the built extension, so stubs and pages cannot fall behind it. A file is
 written only where its text changed.
@@ -163,7 +164,9 @@ def group(operators: list[Operator], face: str) -> dict[str, list[tuple[Operator
     return found
 
 
-def stubs_of(found: dict[str, list[tuple[Operator, bool]]], method: bool, cut: str = "") -> list[str]:
+def stubs_of(
+    found: dict[str, list[tuple[Operator, bool]]], method: bool, cut: str = ""
+) -> list[str]:
     lines: list[str] = []
     for name in sorted(found):
         shown = name.removeprefix(cut)
@@ -229,7 +232,8 @@ PROPERTIES = {
 }  # fmt: skip
 METHODS = {
     "dim": "self) -> _int", "numel": "self) -> _int", "item": "self) -> Number",
-    "stride": "self, dim: _int | None = None) -> Any", "size": "self, dim: _int | None = None) -> Any",
+    "stride": "self, dim: _int | None = None) -> Any",
+    "size": "self, dim: _int | None = None) -> Any",
     "is_contiguous": "self, memory_format: memory_format = ...) -> _bool",
     "data_ptr": "self) -> _int", "element_size": "self) -> _int", "cpu": "self) -> Tensor",
     "to": "self, *args: Any, **kwargs: Any) -> Tensor",
@@ -254,7 +258,8 @@ def tensor_class(torch: object, operators: list[Operator]) -> list[str]:
             if name in ("requires_grad", "data", "grad"):
                 lines += [f"@{name}.setter", f"def {name}(self, value: Any) -> None: ..."]
         elif callable(member) and kind != "staticmethod":
-            lines.append(f"def {name}({METHODS.get(name, 'self, *args: Any, **kwargs: Any) -> Any')}: ...")
+            rest = METHODS.get(name, "self, *args: Any, **kwargs: Any) -> Any")
+            lines.append(f"def {name}({rest}: ...")
     lines += [f"def __{name}__(self, other: Any) -> Tensor: ..." for name in BINARY]
     lines += [f"def __{name}__(self) -> Tensor: ..." for name in ("neg", "abs", "invert", "pos")]
     lines += ["def __getitem__(self, index: Any) -> Tensor: ..."]

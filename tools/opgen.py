@@ -2,7 +2,7 @@
 
     opgen.py --sources src/ops --output build/generated
 
-For each family `f` (one source file with RUSHLIGHT_OPERATORS(f)): rushlight/generated/f.h and f.cpp,
+For each family `f` (a source file with RUSHLIGHT_OPERATORS(f)): rushlight/generated/f.h and f.cpp,
 the free functions; for all of them: rushlight/generated/functions.h and tensor_methods.inc, the
 methods of Tensor. A file is written only where its text changed, so that an edit rebuilds little.
 """
@@ -335,7 +335,8 @@ def without_ambiguity(found: list, everything: list) -> list:
 
 
 def family_files(family: str, operators: list[Operator], everything: list) -> tuple[str, str]:
-    header = [HEADER + "#pragma once\n", "#include <rushlight/generated/prelude.h>\n", "namespace rushlight {\n"]
+    header = [HEADER + "#pragma once\n", "#include <rushlight/generated/prelude.h>\n"]
+    header.append("namespace rushlight {\n")
     source = [HEADER, f"#include <rushlight/generated/{family}.h>\n", '#include "ops/operator.h"\n']
     source.append("namespace rushlight {\n")
     seen: set[str] = set()
@@ -406,7 +407,8 @@ def main() -> None:
     write(folder / "prelude.h", HEADER + PRELUDE)
     includes = [HEADER + "#pragma once\n"]
     declarations: list[str] = []
-    definitions = [HEADER, "#include <rushlight/generated/functions.h>\n", "namespace rushlight {\n"]
+    definitions = [HEADER, "#include <rushlight/generated/functions.h>\n"]
+    definitions.append("namespace rushlight {\n")
     everything = [form for ops in families.values() for op in ops for form in forms(op)]
     for family, operators in families.items():
         header, source = family_files(family, operators, everything)

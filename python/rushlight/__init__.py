@@ -13,8 +13,8 @@ import math as _math
 from rushlight import _C
 from rushlight import _tensor_state as _tensor_state  # gives Tensor its methods for pickling
 from rushlight._C import *  # noqa: F403
-from rushlight._tensor import Tensor
-from rushlight.version import __version__
+from rushlight._tensor import Tensor as Tensor
+from rushlight.version import __version__ as __version__
 
 # Functions of the operator table. Names with a prefix have a module of their own.
 _OWN_MODULE = ("special_", "linalg_", "fft_")

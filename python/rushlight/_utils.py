@@ -1,4 +1,4 @@
-"""What pickles call to make tensors and parameters again; the names are those of PyTorch's files."""
+"""What pickles call to make tensors and parameters again, under the names in PyTorch's files."""
 
 from __future__ import annotations
 

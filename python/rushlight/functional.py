@@ -1,4 +1,4 @@
-"""Functions whose arguments need more than a schema: any number of tensors, or several spellings."""
+"""Functions whose arguments need more than a schema: many tensors, or several spellings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _tensors(function: Callable, given: tuple) -> tuple[list[Tensor], object]:
 def einsum(equation: str | Tensor, *operands: object) -> Tensor:
     """Sums products of the operands over the labels that the equation leaves out.
 
-    `einsum("ij,jk->ik", a, b)`, or operands and label lists in turn: `einsum(a, [0, 1], b, [1, 2])`.
+    `einsum("ij,jk->ik", a, b)`, or operands and labels in turn: `einsum(a, [0, 1], b, [1, 2])`.
     """
     if not isinstance(equation, str):
         equation, operands = _equation_of((equation, *operands))
@@ -164,7 +164,7 @@ def tensordot(
     dims: int | Sequence[Sequence[int]] | Tensor = 2,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Sums products over the last `dims` dimensions of a and the first of b, or over those listed."""
+    """Sums products over the last `dims` dimensions of a and first of b, or over those listed."""
     if _C._has_torch_function_variadic(a, b):
         return _C._handle_torch_function(
             tensordot, (a, b), (a, b), {"dims": dims, "out": out}

@@ -1,7 +1,7 @@
 """The override protocol: __torch_function__ of classes and of modes.
 
-Every function and method of the package asks the classes of its arguments (subclasses of Tensor, and
-any class with a __torch_function__), and the modes in force, before it runs.
+Every function and method of the package asks the classes of its arguments (subclasses of Tensor,
+and any class with a __torch_function__), and the modes in force, before it runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Mistakes with gradients: one a test, with the text it gets."""
 
 import pytest
-
 import rushlight as torch
 
 

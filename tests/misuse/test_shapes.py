@@ -1,7 +1,6 @@
-"""Shapes, dtypes, devices and indices that do not fit: one mistake a test, with the text it gets."""
+"""Shapes, dtypes, devices and indices that do not fit: one mistake a test, with its text."""
 
 import pytest
-
 import rushlight as torch
 from rushlight.nn import functional as F
 

@@ -1,7 +1,6 @@
 """Which Python arguments fit an operator, and what the error says where none do."""
 
 import pytest
-
 import rushlight as torch
 
 
@@ -30,7 +29,9 @@ def test_numbers_stand_for_tensors(x):
 
 
 def test_sizes_come_as_a_sequence_or_one_by_one(x):
-    assert x.view(4).shape == x.view((4,)).shape == x.view([4]).shape == x.view(torch.Size([4])).shape
+    assert (
+        x.view(4).shape == x.view((4,)).shape == x.view([4]).shape == x.view(torch.Size([4])).shape
+    )
     assert x.view(1, 4).shape == (1, 4)
     assert torch.zeros(2, 3).shape == torch.zeros((2, 3)).shape == torch.zeros(size=(2, 3)).shape
     assert x.permute(1, 0).shape == (2, 2)
@@ -108,7 +109,10 @@ def test_functions_do_not_bind_and_methods_do():
 
 
 ERRORS = [
-    (lambda x: torch.add(x, "s"), r"add\(\): argument 'other' \(position 2\) must be Tensor, not str"),
+    (
+        lambda x: torch.add(x, "s"),
+        r"add\(\): argument 'other' \(position 2\) must be Tensor, not str",
+    ),
     (lambda x: x.add("s"), r"add\(\): argument 'other' \(position 1\) must be Tensor, not str"),
     (lambda x: torch.abs(), r'abs\(\) missing 1 required positional arguments: "input"'),
     (lambda x: torch.abs("x"), r"abs\(\): argument 'input' \(position 1\) must be Tensor, not str"),
@@ -116,18 +120,40 @@ ERRORS = [
     (lambda x: torch.mm(x, x, x), r"mm\(\) takes 2 positional arguments but 3 were given"),
     (lambda x: torch.mm(x, x, mat2=x), r"mm\(\) got multiple values for argument 'mat2'"),
     (lambda x: torch.add(x, x, alpha="s"), r"add\(\): argument 'alpha' must be Number, not str"),
-    (lambda x: torch.unsqueeze(x, 0.5), r"unsqueeze\(\): argument 'dim' \(position 2\) must be int, not float"),
-    (lambda x: torch.unsqueeze(x, True), r"unsqueeze\(\): argument 'dim' \(position 2\) must be int, not bool"),
-    (lambda x: torch.flip(x, 0), r"flip\(\): argument 'dims' \(position 2\) must be tuple of ints, not int"),
-    (lambda x: torch.zeros("a"), r"zeros\(\): argument 'size' \(position 1\) must be tuple of ints, not str"),
-    (lambda x: torch.zeros(2, 2.5), r"zeros\(\): argument 'size' failed to unpack the object at pos 2"),
+    (
+        lambda x: torch.unsqueeze(x, 0.5),
+        r"unsqueeze\(\): argument 'dim' \(position 2\) must be int, not float",
+    ),
+    (
+        lambda x: torch.unsqueeze(x, True),
+        r"unsqueeze\(\): argument 'dim' \(position 2\) must be int, not bool",
+    ),
+    (
+        lambda x: torch.flip(x, 0),
+        r"flip\(\): argument 'dims' \(position 2\) must be tuple of ints, not int",
+    ),
+    (
+        lambda x: torch.zeros("a"),
+        r"zeros\(\): argument 'size' \(position 1\) must be tuple of ints, not str",
+    ),
+    (
+        lambda x: torch.zeros(2, 2.5),
+        r"zeros\(\): argument 'size' failed to unpack the object at pos 2",
+    ),
     (lambda x: torch.cat([x, 1]), r"expected Tensor as element 1 in argument 0, but got int"),
     (lambda x: torch.ones(2, dtype=3), r"ones\(\): argument 'dtype' must be torch.dtype, not int"),
-    (lambda x: torch.ones(2, device=1.5), r"ones\(\): argument 'device' must be torch.device, not float"),
-    (lambda x: torch.sum(x, 0, 1), r"sum\(\): argument 'keepdim' \(position 3\) must be bool, not int"),
+    (
+        lambda x: torch.ones(2, device=1.5),
+        r"ones\(\): argument 'device' must be torch.device, not float",
+    ),
+    (
+        lambda x: torch.sum(x, 0, 1),
+        r"sum\(\): argument 'keepdim' \(position 3\) must be bool, not int",
+    ),
     (
         lambda x: torch.sum(x, "s"),
-        r"sum\(\) received an invalid combination of arguments - got \(Tensor, str\), but expected one of:",
+        r"sum\(\) received an invalid combination of arguments - "
+        r"got \(Tensor, str\), but expected one of:",
     ),
 ]
 

@@ -17,7 +17,9 @@ print(json.dumps({"seconds": seconds, "modules": modules, "resident": resident})
 
 
 def measure() -> dict:
-    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
     return json.loads(run.stdout)
 
 
@@ -34,7 +36,9 @@ def test_heavy_submodules_wait_for_their_first_use():
 
 def test_submodules_are_attributes_without_an_import():
     program = "import rushlight as torch; print(torch.nn.Linear.__name__, torch.linalg.__name__)"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert run.stdout.split() == ["Linear", "rushlight.linalg"]
 
 

@@ -3,7 +3,6 @@
 import operator
 
 import pytest
-
 import rushlight as torch
 
 BINARY = [
@@ -83,7 +82,9 @@ def test_one_element_is_a_number():
 
 def test_what_is_no_number_is_refused():
     many = torch.ones(2)
-    with pytest.raises(RuntimeError, match="Boolean value of Tensor with more than one value is ambiguous"):
+    with pytest.raises(
+        RuntimeError, match="Boolean value of Tensor with more than one value is ambiguous"
+    ):
         bool(many)
     with pytest.raises(RuntimeError, match="Boolean value of Tensor with no values is ambiguous"):
         bool(torch.ones(0))

@@ -1,7 +1,6 @@
 """__torch_function__ of classes and modes."""
 
 import pytest
-
 import rushlight as torch
 from rushlight import Tensor
 from rushlight.overrides import (

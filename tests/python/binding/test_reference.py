@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 import rushlight as torch
 
 TOOL = Path(__file__).parents[3] / "tools" / "derive_docs.py"

@@ -6,7 +6,6 @@ import sys
 import weakref
 
 import pytest
-
 import rushlight as torch
 from rushlight import Tensor
 

@@ -4,13 +4,14 @@ import copy
 import pickle
 
 import pytest
-
 import rushlight as torch
 
 
 def test_dtypes_are_single_objects_with_pytorchs_names():
     assert repr(torch.float32) == "torch.float32"
-    assert torch.float is torch.float32 and torch.long is torch.int64 and torch.half is torch.float16
+    assert (
+        torch.float is torch.float32 and torch.long is torch.int64 and torch.half is torch.float16
+    )
     for dtype in (torch.float32, torch.bool, torch.bfloat16, torch.complex64):
         assert pickle.loads(pickle.dumps(dtype)) is dtype
         assert copy.deepcopy(dtype) is dtype
@@ -78,7 +79,9 @@ def test_default_generator_and_fork():
 
 
 def test_limits():
-    assert repr(torch.finfo(torch.float16)).startswith("finfo(resolution=0.001, min=-65504, max=65504")
+    assert repr(torch.finfo(torch.float16)).startswith(
+        "finfo(resolution=0.001, min=-65504, max=65504"
+    )
     assert torch.finfo().dtype == "float32" and torch.finfo(torch.complex64).bits == 32
     assert torch.finfo(torch.bfloat16).smallest_normal == 1.1754943508222875e-38
     assert repr(torch.iinfo(torch.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
