@@ -22,7 +22,7 @@ void take_geometry(const Tensor& target, const Tensor& shown) {
 namespace {
 
 Tensor reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) {
-  return make_view(self, size, stride, self.storage_offset());
+  return views::as_strided(self, size, stride, self.storage_offset());
 }
 
 Tensor reshape_sizes(const Tensor& self, IntArrayRef shape) {

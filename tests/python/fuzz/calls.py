@@ -53,7 +53,8 @@ class Maker:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.shape = [self.random.choice((1, 2, 3, 5, 17)) for _ in range(self.random.choice((0, 1, 2, 2, 3)))]
+        rank = self.random.choice((0, 1, 2, 2, 3))
+        self.shape = [self.random.choice((1, 2, 3, 5, 17)) for _ in range(rank)]
         if self.random.random() < 0.05 and self.shape:
             self.shape[self.random.randrange(len(self.shape))] = 0
         self.dtype = self.random.choice(DTYPES)
