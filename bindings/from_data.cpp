@@ -291,8 +291,9 @@ class Filler {
   char* at_;
 };
 
-Tensor from_sequence(PyObject* data, DType dtype, Device device) {
+Tensor from_sequence(PyObject* data, std::optional<DType> wanted, Device device) {
   const IntList sizes = measure(data);
+  const DType dtype = wanted ? *wanted : infer(data);
   if (device.is_meta()) {
     return make_tensor(sizes, dtype, device);
   }
@@ -333,7 +334,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype, std::optiona
   if (is_numpy_array(data)) {
     return converted(tensor_from_array(data, false), dtype, device, copy);
   }
-  return from_sequence(data, dtype ? *dtype : infer(data), device.value_or(Device()));
+  return from_sequence(data, dtype, device.value_or(Device()));
 }
 
 Tensor index_from_sequence(PyObject* sequence) {

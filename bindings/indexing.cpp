@@ -245,6 +245,10 @@ PyObject* get_item(PyObject* self, PyObject* index) {
     if (is_integer(index) && tensor.dim() > 0) {
       return wrap(select_at(tensor, 0, integer_of(index), 0));
     }
+    if (PySlice_Check(index)) {
+      const Tensor part = slice_at(tensor, 0, index);
+      return wrap(part.is_same(tensor) ? alias(tensor) : part);
+    }
     Subscript found = apply_subscript(tensor, index);
     if (found.indices.empty()) {
       // Always a new tensor, even where nothing was taken away.
@@ -268,8 +272,24 @@ Tensor without_leading_ones(const Tensor& value) {
   return first == 0 ? value : reshape(value, value.sizes().subspan(first));
 }
 
+void check_expands(const Tensor& value, const Tensor& target) {
+  const int64_t extra = target.dim() - value.dim();
+  for (int64_t i = 0; i < value.dim() && extra >= 0; ++i) {
+    const int64_t size = value.sizes()[static_cast<size_t>(i)];
+    const int64_t wanted = target.sizes()[static_cast<size_t>(i + extra)];
+    if (size != wanted && size != 1) {
+      fail(ErrorKind::Runtime, "", "The expanded size of the tensor (", wanted,
+           ") must match the existing size (", size, ") at non-singleton dimension ", i + extra,
+           ".  Target sizes: ", target.sizes(), ".  Tensor sizes: ", value.sizes());
+    }
+  }
+}
+
 void write_tensor(const Subscript& target, const Tensor& value) {
   const Tensor source = without_leading_ones(value);
+  if (target.indices.empty()) {
+    check_expands(source, target.view);
+  }
   const GilRelease unlocked(target.view.numel() > kManyElements);
   if (target.indices.empty()) {
     copy_(target.view, source);
@@ -293,7 +313,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     Scalar number;
     const bool from_tensor = is_tensor(value);
     if (!from_tensor && !to_number(value, &number)) {
-      fail(ErrorKind::Type, "", "can't assign a ", type_name(value), " to a torch.",
+      fail(ErrorKind::Type, "", "can't assign a ", Py_TYPE(value)->tp_name, " to a torch.",
            scalar_type_name(tensor.dtype()), "Tensor");
     }
     if (index == Py_False) {

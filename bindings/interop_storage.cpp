@@ -171,7 +171,7 @@ PyObject* get_identity(PyObject* self, void*) {
 }
 
 PyObject* compare(PyObject* self, PyObject* other, int operation) {
-  if (Py_TYPE(other) != storage_type || (operation != Py_EQ && operation != Py_NE)) {
+  if (PyObject_TypeCheck(other, storage_type) == 0 || (operation != Py_EQ && operation != Py_NE)) {
     Py_RETURN_NOTIMPLEMENTED;
   }
   return PyBool_FromLong((storage_of(self) == storage_of(other)) == (operation == Py_EQ));

@@ -116,34 +116,6 @@ def _construct(*args: object, **kwargs: object) -> Tensor:
     raise TypeError("Tensor() takes sizes, or one sequence or tensor of data")
 
 
-def _deepcopy(self: Tensor, memo: dict) -> Tensor:
-    """A tensor of its own with the same data; only leaves of the graph can be copied so."""
-    if _C._has_torch_function_unary(self):
-        return _C._handle_torch_function(Tensor.__deepcopy__, (self,), (self, memo), {})
-    if not self.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
-            "because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001"
-        )
-    if id(self) in memo:
-        return memo[id(self)]
-    import copy
-
-    with DisableTorchFunctionSubclass():
-        fresh = self.detach().clone()
-        if type(self) is not Tensor:
-            fresh = Tensor._make_subclass(type(self), fresh)
-        fresh.requires_grad_(self.requires_grad)
-        memo[id(self)] = fresh
-        if self.grad is not None:
-            fresh.grad = copy.deepcopy(self.grad, memo)
-        if self.__dict__:
-            fresh.__dict__.update(copy.deepcopy(self.__dict__, memo))
-    return fresh
-
-
 def _dir(self: Tensor) -> list[str]:
     names = {*dir(type(self)), *self.__dict__} - {"volatile", "__cuda_array_interface__"}
     return sorted(names)
@@ -175,7 +147,6 @@ def _norm(
 
 Tensor.__module__ = "rushlight"
 Tensor.__torch_function__ = _torch_function
-Tensor.__deepcopy__ = _deepcopy
 Tensor.__dir__ = _dir
 Tensor.__array_priority__ = 1000
 Tensor.split = _split

@@ -28,15 +28,47 @@ def _typed_storage(self: Tensor):
     return _storage_module().TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 
+_warned = False
+
+
 def _storage(self: Tensor):
     """The storage as elements of the tensor's dtype (deprecated: see untyped_storage)."""
-    warnings.warn(
-        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be "
-        "the only storage class. To access UntypedStorage directly, use "
-        "tensor.untyped_storage() instead of tensor.storage()",
-        stacklevel=2,
-    )
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
+            "be the only storage class. To access UntypedStorage directly, use "
+            "tensor.untyped_storage() instead of tensor.storage()",
+            stacklevel=2,
+        )
     return self._typed_storage()
+
+
+_c_set_ = Tensor.set_
+
+
+def _set_(self: Tensor, source: object = None, *args: object, **kwargs: object) -> Tensor:
+    """Makes the tensor show a tensor's memory, or a storage from an offset, by size and stride."""
+    if source is None:
+        return _c_set_(self)
+    if isinstance(source, Tensor):
+        return _c_set_(self, source, *args, **kwargs)
+    untyped = source.untyped()
+    count = untyped.nbytes() // self.element_size()
+    if not args and not kwargs:
+        args = (0, (count,), (1,))
+    flat = _C._tensor_of_storage(untyped, self.dtype, 0, (count,), (1,))
+    return _c_set_(self, flat, *args, **kwargs)
+
+
+def _new(self: Tensor, *args: object, **kwargs: object) -> Tensor:
+    """The legacy constructor for this tensor's dtype: sizes, or data."""
+    if len(args) == 1 and not isinstance(args[0], int) and not kwargs:
+        if isinstance(args[0], type(self.shape)):
+            return self.new_empty(args[0])
+        return self.new_tensor(args[0])
+    return self.new_empty(args or (0,), **kwargs)
 
 
 def _storage_type(self: Tensor) -> type:
@@ -97,9 +129,7 @@ def _reduce_ex(self: Tensor, protocol: int) -> tuple:
         if not state:
             return _reduce_plain(self)
     elif _C._has_torch_function_unary(self):
-        return _C._handle_torch_function(
-            Tensor.__reduce_ex__, (self,), (self, protocol), {}
-        )
+        return _C._handle_torch_function(Tensor.__reduce_ex__, (self,), (self, protocol), {})
     else:
         state = None
     function, arguments = _reduce_plain(self)
@@ -150,6 +180,8 @@ Tensor.untyped_storage = _untyped_storage
 Tensor._typed_storage = _typed_storage
 Tensor.storage = _storage
 Tensor.storage_type = _storage_type
+Tensor.set_ = _set_
+Tensor.new = _new
 Tensor.__reduce_ex__ = _reduce_ex
 Tensor.__setstate__ = _setstate
 Tensor.__deepcopy__ = _deepcopy

@@ -1,6 +1,6 @@
 """Helpers around training: data loading, checkpointing, hooks."""
 
-__all__ = ["checkpoint", "data", "hooks"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks"]
 
 
 def __getattr__(name: str) -> object:

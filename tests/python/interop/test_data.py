@@ -1,0 +1,163 @@
+"""Tensors of Python data, of arrays and of buffers, and back."""
+
+import array
+import gc
+
+import pytest
+import rushlight as torch
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "shape"),
+    [
+        (1, torch.int64, ()),
+        (1.5, torch.float32, ()),
+        (True, torch.bool, ()),
+        (1j, torch.complex64, ()),
+        ([], torch.float32, (0,)),
+        ([[]], torch.float32, (1, 0)),
+        ([1, 2.0], torch.float32, (2,)),
+        ([True, 2], torch.int64, (2,)),
+        ([(1, 2), [3, 4]], torch.int64, (2, 2)),
+        (range(3), torch.int64, (3,)),
+        (array.array("i", [1, 2]), torch.int64, (2,)),
+        ([torch.tensor(1.0), torch.tensor(2)], torch.float32, (2,)),
+    ],
+)
+def test_dtype_and_shape_follow_the_data(data, dtype, shape):
+    made = torch.tensor(data)
+    assert made.dtype is dtype
+    assert made.shape == shape
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "kind", "text"),
+    [
+        ("abc", None, TypeError, "invalid data type 'str'"),
+        (["a"], None, ValueError, "too many dimensions 'str'"),
+        (None, None, RuntimeError, "Could not infer dtype of NoneType"),
+        ({1: 2}, None, RuntimeError, "Could not infer dtype of dict"),
+        ([[1, 2], [3]], None, ValueError, "expected sequence of length 2 at dim 1 \\(got 1\\)"),
+        ([[1, 2], 3], None, TypeError, "not a sequence"),
+        (2**63, None, ValueError, "Overflow when unpacking long long"),
+        (300, torch.uint8, RuntimeError, "value cannot be converted to type uint8"),
+        ([1e10], torch.int32, RuntimeError, "value cannot be converted to type int32"),
+        ([1j], torch.float32, TypeError, "must be real number, not complex"),
+    ],
+)
+def test_what_is_no_data_is_refused(data, dtype, kind, text):
+    with pytest.raises(kind, match=text):
+        torch.tensor(data, dtype=dtype)
+
+
+def test_integers_cannot_require_gradients():
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype"):
+        torch.tensor([1], requires_grad=True)
+
+
+def test_arrays_are_shared_both_ways():
+    numpy = pytest.importorskip("numpy")
+    source = numpy.arange(6.0).reshape(2, 3)
+    shared = torch.from_numpy(source)
+    shared[0, 0] = 9
+    assert source[0, 0] == 9
+    back = shared.t().numpy()
+    back[2, 1] = 7
+    assert source[1, 2] == 7
+    assert back.strides == source.T.strides
+    del source, shared
+    gc.collect()
+    assert back[2, 1] == 7
+
+
+def test_every_numpy_dtype_goes_both_ways():
+    numpy = pytest.importorskip("numpy")
+    names = "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64"
+    for name in [*names.split(), "complex64", "complex128"]:
+        values = numpy.array([0, 1, 2], dtype=name)
+        tensor = torch.from_numpy(values)
+        assert str(tensor.dtype) == f"torch.{name}"
+        assert tensor.numpy().dtype == values.dtype
+        assert (tensor.numpy() == values).all()
+
+
+def test_arrays_that_tensors_cannot_show_are_refused():
+    numpy = pytest.importorskip("numpy")
+    with pytest.raises(ValueError, match="stride in the given numpy array is negative"):
+        torch.from_numpy(numpy.arange(3)[::-1])
+    with pytest.raises(ValueError, match="byte order different from the native"):
+        torch.from_numpy(numpy.array([1], dtype=">i4"))
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.str_"):
+        torch.tensor(numpy.array(["a"]))
+    with pytest.raises(TypeError, match=r"expected np.ndarray \(got list\)"):
+        torch.from_numpy([1])
+
+
+def test_tensors_that_arrays_cannot_show_are_refused():
+    pytest.importorskip("numpy")
+    with pytest.raises(RuntimeError, match="Use tensor.detach\\(\\).numpy\\(\\) instead"):
+        torch.zeros(2, requires_grad=True).numpy()
+    with pytest.raises(TypeError, match="Got unsupported ScalarType BFloat16"):
+        torch.zeros(2, dtype=torch.bfloat16).numpy()
+
+
+def test_numpy_functions_take_tensors():
+    numpy = pytest.importorskip("numpy")
+    assert numpy.asarray(torch.ones(2)).tolist() == [1.0, 1.0]
+    assert numpy.sin(torch.zeros(2)).tolist() == [0.0, 0.0]
+
+
+def test_buffers_are_shared():
+    data = bytearray(b"\x01\x00\x02\x00")
+    tensor = torch.frombuffer(data, dtype=torch.int16)
+    assert tensor.tolist() == [1, 2]
+    data[0] = 5
+    assert tensor.tolist() == [5, 2]
+    with pytest.raises(ValueError, match="must be a multiple of element size"):
+        torch.frombuffer(data, dtype=torch.int64)
+
+
+def test_dlpack_shares_memory():
+    source = torch.arange(6.0).reshape(2, 3).t()
+    view = torch.from_dlpack(source)
+    view[0, 0] = 8
+    assert source[0, 0] == 8
+    assert view.stride() == source.stride()
+    capsule = torch.utils.dlpack.to_dlpack(source)
+    assert torch.from_dlpack(capsule).tolist() == source.tolist()
+    with pytest.raises(RuntimeError, match="consumed only once"):
+        torch.from_dlpack(capsule)
+    with pytest.raises(BufferError, match="require gradient"):
+        torch.ones(2, requires_grad=True).__dlpack__()
+
+
+def test_dlpack_goes_to_numpy_and_back():
+    numpy = pytest.importorskip("numpy")
+    tensor = torch.arange(4)
+    shown = numpy.from_dlpack(tensor)
+    tensor[0] = 9
+    assert shown[0] == 9
+    assert torch.from_dlpack(numpy.arange(3)).tolist() == [0, 1, 2]
+
+
+def test_asarray_shares_where_it_can():
+    tensor = torch.ones(2)
+    assert torch.asarray(tensor) is tensor
+    assert torch.asarray([1, 2]).tolist() == [1, 2]
+    assert torch.asarray(bytearray(b"\x01"), dtype=torch.uint8).tolist() == [1]
+    with pytest.raises(ValueError, match="can't alias"):
+        torch.asarray(tensor, dtype=torch.int64, copy=False)
+
+
+def test_storages_show_the_bytes():
+    tensor = torch.arange(3, dtype=torch.int32)
+    storage = tensor.untyped_storage()
+    assert storage.nbytes() == 12
+    assert storage.data_ptr() == tensor.data_ptr()
+    assert storage[4] == 1
+    assert tensor[1:].untyped_storage() == storage
+    again = torch.zeros(0, dtype=torch.int32).set_(storage, 1, (2,), (1,))
+    assert again.tolist() == [1, 2]
+    storage.resize_(20)
+    assert storage.nbytes() == 20
+    assert tensor.tolist() == [0, 1, 2]
