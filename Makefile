@@ -56,7 +56,7 @@ test-sanitize: setup
 	done
 
 bench: build
-	bash benchmarks/run.sh
+	BUILD=$(BUILD) bash benchmarks/run.sh
 
 format: setup
 	clang-format-19 -i $(SOURCES)
