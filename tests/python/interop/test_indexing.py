@@ -28,9 +28,7 @@ WRITES = [
 
 
 @pytest.mark.parametrize("text", READS)
-def test_reads_equal_pytorchs(text):
-    from oracle import torch as theirs
-
+def test_reads_equal_pytorchs(text, theirs):
     results = []
     for t in (torch, theirs):
         result = eval(text, {"t": t, "x": t.arange(12).reshape(3, 4)})
@@ -39,9 +37,7 @@ def test_reads_equal_pytorchs(text):
 
 
 @pytest.mark.parametrize("text", WRITES)
-def test_writes_equal_pytorchs(text):
-    from oracle import torch as theirs
-
+def test_writes_equal_pytorchs(text, theirs):
     results = []
     for t in (torch, theirs):
         x = t.arange(12).reshape(3, 4)

@@ -33,9 +33,7 @@ def _values(pick, count, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_repr_equals_pytorchs(name):
-    from oracle import torch
-
+def test_repr_equals_pytorchs(name, theirs):
     pick = random.Random(name)
     for _ in range(60):
         shape = [pick.choice([0, 1, 2, 3, 7]) for _ in range(pick.randrange(4))]
@@ -50,7 +48,7 @@ def test_repr_equals_pytorchs(name):
         }
         values = _values(pick, math.prod(shape), name)
         texts = []
-        for library in (rushlight, torch):
+        for library in (rushlight, theirs):
             library.set_printoptions(**options)
             tensor = library.tensor(values, dtype=getattr(library, name)).reshape(shape)
             texts.append(repr(tensor))

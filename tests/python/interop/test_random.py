@@ -27,14 +27,12 @@ def _same(mine, theirs):
 
 
 @pytest.mark.parametrize("name", FILLS)
-def test_fills_equal_pytorchs(name):
-    from oracle import torch
-
+def test_fills_equal_pytorchs(name, theirs):
     fill, dtypes = FILLS[name]
     for dtype in dtypes:
         for size in SIZES:
             results = []
-            for library in (rushlight, torch):
+            for library in (rushlight, theirs):
                 generator = library.Generator().manual_seed(7)
                 tensor = library.zeros(size, dtype=getattr(library, dtype))
                 fill(tensor, generator)
@@ -71,30 +69,28 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_functions_equal_pytorchs(name):
-    from oracle import torch
-
+def test_functions_equal_pytorchs(name, theirs):
     for seed in (0, 1234):
         results = []
-        for library in (rushlight, torch):
+        for library in (rushlight, theirs):
             library.manual_seed(seed)
             results.append((CALLS[name](library), library.rand(1)))
-        (mine, mine_after), (theirs, theirs_after) = results
-        _same(mine, theirs)
-        _same(mine_after, theirs_after)
+        (mine, mine_after), (expected, expected_after) = results
+        _same(mine, expected)
+        _same(mine_after, expected_after)
 
 
-def test_states_go_both_ways():
-    from oracle import torch
-
-    torch.manual_seed(5)
-    torch.randn(3)
-    rushlight.set_rng_state(rushlight.tensor(torch.get_rng_state().tolist(), dtype=rushlight.uint8))
-    _same(rushlight.randn(20), torch.randn(20))
+def test_states_go_both_ways(theirs):
+    theirs.manual_seed(5)
+    theirs.randn(3)
+    rushlight.set_rng_state(
+        rushlight.tensor(theirs.get_rng_state().tolist(), dtype=rushlight.uint8)
+    )
+    _same(rushlight.randn(20), theirs.randn(20))
     state = rushlight.get_rng_state()
     expected = rushlight.rand(4).tolist()
-    torch.set_rng_state(torch.tensor(state.tolist(), dtype=torch.uint8))
-    assert torch.rand(4).tolist() == expected
+    theirs.set_rng_state(theirs.tensor(state.tolist(), dtype=theirs.uint8))
+    assert theirs.rand(4).tolist() == expected
 
 
 def test_fork_rng_puts_the_state_back():

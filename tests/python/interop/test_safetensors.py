@@ -43,10 +43,8 @@ def test_files_round_trip(tmp_path, tensors):
             file.get_tensor("none")
 
 
-def test_bytes_are_those_of_the_reference(tensors):
+def test_bytes_are_those_of_the_reference(tensors, theirs):
     reference = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
-    from oracle import torch as theirs
-
     same = {
         "w": theirs.arange(6.0).reshape(2, 3),
         "half": theirs.ones(3, dtype=theirs.bfloat16),

@@ -57,9 +57,7 @@ def test_modules_state_survives(tmp_path):
         assert mine.tolist() == theirs.tolist()
 
 
-def test_files_go_to_pytorch_and_back(tmp_path):
-    from oracle import torch as theirs
-
+def test_files_go_to_pytorch_and_back(tmp_path, theirs):
     state = OrderedDict(
         w=torch.arange(6.0).reshape(2, 3).t(), n=torch.tensor(3), p=nn.Parameter(torch.ones(2))
     )
