@@ -94,6 +94,8 @@ _LAZY = {
         "numel",
         "split",
         "tensordot",
+        "unique",
+        "unique_consecutive",
     ),
     "random": ("fork_rng",),
     "serialization": ("load", "save"),

@@ -145,9 +145,36 @@ def _norm(
     return norm(self, p, dim, keepdim, dtype=dtype)
 
 
+def _unique(
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The distinct elements, or slices along `dim`; see rushlight.unique."""
+    from rushlight.functional import unique
+
+    return unique(self, sorted, return_inverse, return_counts, dim)
+
+
+def _unique_consecutive(
+    self: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The first of each run of equal elements; see rushlight.unique_consecutive."""
+    from rushlight.functional import unique_consecutive
+
+    return unique_consecutive(self, return_inverse, return_counts, dim)
+
+
 Tensor.__module__ = "rushlight"
 Tensor.__torch_function__ = _torch_function
 Tensor.__dir__ = _dir
 Tensor.__array_priority__ = 1000
 Tensor.split = _split
 Tensor.norm = _norm
+Tensor.unique = _unique
+Tensor.unique_consecutive = _unique_consecutive

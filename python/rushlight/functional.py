@@ -27,6 +27,8 @@ __all__ = [
     "numel",
     "split",
     "tensordot",
+    "unique",
+    "unique_consecutive",
 ]
 
 _table = _C._VariableFunctions
@@ -183,6 +185,67 @@ def tensordot(
     if out is None:
         return _table.tensordot(a, b, dims_a, dims_b)
     return _table.tensordot(a, b, dims_a, dims_b, out=out)
+
+
+def _asked(
+    values: Tensor, inverse: Tensor, counts: Tensor, return_inverse: bool, return_counts: bool
+) -> Tensor | tuple[Tensor, ...]:
+    """The distinct values, with what else was asked for."""
+    found = [values]
+    if return_inverse:
+        found.append(inverse)
+    if return_counts:
+        found.append(counts)
+    return tuple(found) if len(found) > 1 else values
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The distinct elements, or slices along `dim`, in ascending order.
+
+    With `return_inverse` also which of them each element is, with `return_counts` how often each
+    occurs.
+    """
+    if _C._has_torch_function_unary(input):
+        return _C._handle_torch_function(
+            unique,
+            (input,),
+            (input,),
+            {
+                "sorted": sorted,
+                "return_inverse": return_inverse,
+                "return_counts": return_counts,
+                "dim": dim,
+            },
+        )
+    if dim is None:
+        found = _table._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = _table.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _asked(*found, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The first of each run of equal elements, or of equal slices along `dim`; see unique."""
+    if _C._has_torch_function_unary(input):
+        return _C._handle_torch_function(
+            unique_consecutive,
+            (input,),
+            (input,),
+            {"return_inverse": return_inverse, "return_counts": return_counts, "dim": dim},
+        )
+    found = _table.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _asked(*found, return_inverse, return_counts)
 
 
 def norm(

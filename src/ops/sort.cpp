@@ -1,8 +1,9 @@
 // Sorting and selection by order.
+#include "kernels/sort.h"
+
 #include <rushlight/generated/functions.h>
 
 #include "kernels/copy.h"
-#include "kernels/sort.h"
 #include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/sort_rows.h"
@@ -126,8 +127,9 @@ void median_gradient(Gradient& g) {
 RUSHLIGHT_OPERATORS(sort) {
   op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
-      .doc("The elements along a dimension in order, and where they were. Equal elements keep "
-           "their order; NaN counts as the largest.")
+      .doc(
+          "The elements along a dimension in order, and where they were. Equal elements keep "
+          "their order; NaN counts as the largest.")
       .kernel(sort_dim)
       .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(1), true); });
   op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> "
@@ -149,9 +151,7 @@ RUSHLIGHT_OPERATORS(sort) {
       });
   op("msort(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("The elements along the first dimension in ascending order.")
-      .composition([](const Tensor& self) {
-        return std::get<0>(sort(self, int64_t{0}, false));
-      });
+      .composition([](const Tensor& self) { return std::get<0>(sort(self, int64_t{0}, false)); });
   op("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> "
      "(Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
@@ -166,9 +166,8 @@ RUSHLIGHT_OPERATORS(sort) {
       .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(2), g.flag(3)); });
   op("median(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("The lower median of all elements; NaN where one is NaN.")
-      .kernel([](const Tensor& self) {
-        return median_all(self, kernels::Median::Propagate, "median");
-      })
+      .kernel(
+          [](const Tensor& self) { return median_all(self, kernels::Median::Propagate, "median"); })
       .gradient("self result", median_gradient);
   op("median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
@@ -179,9 +178,8 @@ RUSHLIGHT_OPERATORS(sort) {
       .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(1), g.flag(2)); });
   op("nanmedian(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("The lower median of the elements that are not NaN.")
-      .kernel([](const Tensor& self) {
-        return median_all(self, kernels::Median::Ignore, "nanmedian");
-      })
+      .kernel(
+          [](const Tensor& self) { return median_all(self, kernels::Median::Ignore, "nanmedian"); })
       .gradient("self result", median_gradient);
   op("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
@@ -192,8 +190,9 @@ RUSHLIGHT_OPERATORS(sort) {
       .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(1), g.flag(2)); });
   op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
-      .doc("The most frequent element along a dimension (of several, the smallest), and where it "
-           "is last.")
+      .doc(
+          "The most frequent element along a dimension (of several, the smallest), and where it "
+          "is last.")
       .kernel(mode_dim)
       .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(1), g.flag(2)); });
 }

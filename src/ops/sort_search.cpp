@@ -42,11 +42,12 @@ bool search_side(bool right, std::optional<std::string_view> side) {
     return right;
   }
   if (*side != "left" && *side != "right") {
-    fail(ErrorKind::Runtime, "", "torch.searchsorted(): side can only be 'left' or 'right' but got ",
-         *side);
+    fail(ErrorKind::Runtime, "",
+         "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
   }
   if (right && *side == "left") {
-    fail(ErrorKind::Runtime, "", "torch.searchsorted(): side and right can't be set to opposites, "
+    fail(ErrorKind::Runtime, "",
+         "torch.searchsorted(): side and right can't be set to opposites, "
          "got side of left while right was True");
   }
   return right || *side == "right";
@@ -54,7 +55,8 @@ bool search_side(bool right, std::optional<std::string_view> side) {
 
 void check_sequences(const Tensor& sequence, const Tensor& values, const Tensor& sorter) {
   if (sequence.dim() == 0) {
-    fail(ErrorKind::Runtime, "", "torch.searchsorted(): input value can be a scalar only when "
+    fail(ErrorKind::Runtime, "",
+         "torch.searchsorted(): input value can be a scalar only when "
          "boundaries tensor dimension is 1, but we got boundaries tensor dim(0)");
   }
   bool fits = sequence.dim() == 1;
@@ -65,18 +67,23 @@ void check_sequences(const Tensor& sequence, const Tensor& values, const Tensor&
     }
   }
   if (!fits) {
-    fail(ErrorKind::Runtime, "", "torch.searchsorted(): boundaries tensor should be 1 dimension or "
+    fail(ErrorKind::Runtime, "",
+         "torch.searchsorted(): boundaries tensor should be 1 dimension or "
          "the first N-1 dimensions of boundaries tensor and input value tensor must match, but we "
-         "got boundaries tensor ", sequence.sizes(), " and input value tensor ", values.sizes());
+         "got boundaries tensor ",
+         sequence.sizes(), " and input value tensor ", values.sizes());
   }
   if (sorter.defined() && sorter.sizes() != sequence.sizes()) {
-    fail(ErrorKind::Runtime, "", "torch.searchsorted(): boundary and sorter must have the same "
-         "size, but got boundary tensor ", sequence.sizes(), "and got sorter tensor ",
-         sorter.sizes());
+    fail(ErrorKind::Runtime, "",
+         "torch.searchsorted(): boundary and sorter must have the same "
+         "size, but got boundary tensor ",
+         sequence.sizes(), "and got sorter tensor ", sorter.sizes());
   }
   if (sorter.defined() && sorter.dtype() != DType::Int64) {
-    fail(ErrorKind::Runtime, "", "torch.searchsorted(): sorter must be a tensor of long dtype but "
-         "got dtype ", scalar_type_name(sorter.dtype()));
+    fail(ErrorKind::Runtime, "",
+         "torch.searchsorted(): sorter must be a tensor of long dtype but "
+         "got dtype ",
+         scalar_type_name(sorter.dtype()));
   }
 }
 
@@ -119,9 +126,8 @@ Tensor search_all(const Tensor& sequence, const Tensor& values, bool out_int32, 
   return out_int32 ? kernels::as_dtype(made, DType::Int32) : made;
 }
 
-Tensor searchsorted_tensor(const Tensor& sequence, const Tensor& values, bool out_int32,
-                           bool right, std::optional<std::string_view> side,
-                           const Tensor& sorter) {
+Tensor searchsorted_tensor(const Tensor& sequence, const Tensor& values, bool out_int32, bool right,
+                           std::optional<std::string_view> side, const Tensor& sorter) {
   const bool from_right = search_side(right, side);
   check_sequences(sequence, values, sorter);
   return search_all(sequence, values, out_int32, from_right, sorter);
@@ -229,8 +235,9 @@ RUSHLIGHT_OPERATORS(sort_search) {
   op("searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, "
      "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
      kFunction | kOut)
-      .doc("Where each value would go in its ordered row, before equal elements or with `right` "
-           "behind them.")
+      .doc(
+          "Where each value would go in its ordered row, before equal elements or with `right` "
+          "behind them.")
       .kernel(searchsorted_tensor)
       .not_differentiable();
   op("searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, "

@@ -51,11 +51,14 @@ Tensor counts_of(const Runs& runs, size_t total) {
   return int_tensor(counts);
 }
 
-Tensor nothing() { return make_tensor({0}, DType::Int64); }
+Tensor nothing() {
+  return make_tensor({0}, DType::Int64);
+}
 
 void refuse_meta(const Tensor& self, std::string_view op) {
   if (self.is_meta()) {
-    fail(ErrorKind::Runtime, op, "the shape of the result depends on the elements, which meta "
+    fail(ErrorKind::Runtime, op,
+         "the shape of the result depends on the elements, which meta "
          "tensors do not have");
   }
 }
@@ -85,8 +88,7 @@ Triple unique_elements(const Tensor& self, bool neighbours, bool inverse, bool c
       return kernels::sort_key(values[a]) == kernels::sort_key(values[b]) &&
              !kernels::is_nan(values[a]);
     });
-    const Tensor distinct =
-        make_tensor({static_cast<int64_t>(runs.starts.size())}, self.dtype());
+    const Tensor distinct = make_tensor({static_cast<int64_t>(runs.starts.size())}, self.dtype());
     T* to = static_cast<T*>(distinct.data());
     for (size_t i = 0; i < runs.starts.size(); ++i) {
       to[i] = values[order[static_cast<size_t>(runs.starts[i])]];
@@ -111,7 +113,8 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool neighbours, bool inve
   const Tensor first = kernels::as_contiguous(views::transpose(self, 0, at));
   const int64_t width = slices == 0 ? 0 : self.numel() / slices;
   if (slices != 0 && width == 0) {
-    fail(ErrorKind::Runtime, op, "There are 0 sized dimensions, and they aren't selected, so "
+    fail(ErrorKind::Runtime, op,
+         "There are 0 sized dimensions, and they aren't selected, so "
          "unique cannot be applied");
   }
   std::vector<int64_t> order = plain_order(slices);
@@ -151,8 +154,9 @@ RUSHLIGHT_OPERATORS(sort_unique) {
   op("_unique2(Tensor self, bool sorted=True, bool return_inverse=False, "
      "bool return_counts=False) -> (Tensor, Tensor, Tensor)",
      kFunction)
-      .doc("The distinct elements in ascending order; for each element, which of them it is; how "
-           "often each occurs.")
+      .doc(
+          "The distinct elements in ascending order; for each element, which of them it is; how "
+          "often each occurs.")
       .kernel([](const Tensor& self, bool, bool inverse, bool counts) {
         return unique_elements(self, false, inverse, counts, "unique");
       })

@@ -1,10 +1,11 @@
 // Copies between layouts and dtypes, fills, and factories.
+#include "kernels/copy.h"
+
 #include <gtest/gtest.h>
 #include <rushlight/generated/functions.h>
 
 #include <vector>
 
-#include "kernels/copy.h"
 #include "runtime/parallel.h"
 
 namespace rushlight {

@@ -13,8 +13,12 @@ Tensor counting(IntArrayRef sizes) {
   return view(arange(numel, DType::Float32), sizes);
 }
 
-IntList sizes_of(const Tensor& tensor) { return IntList(tensor.sizes()); }
-IntList strides_of(const Tensor& tensor) { return IntList(tensor.strides()); }
+IntList sizes_of(const Tensor& tensor) {
+  return IntList(tensor.sizes());
+}
+IntList strides_of(const Tensor& tensor) {
+  return IntList(tensor.strides());
+}
 
 template <typename F>
 std::string error_of(ErrorKind kind, F&& f) {
