@@ -212,7 +212,7 @@ TensorList nonzero_columns(const Tensor& self) {
 }  // namespace
 
 RUSHLIGHT_OPERATORS(indexing) {
-  op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", kInternal | kMethod)
+  op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", kInternal)
       .doc(
           "x[indices]: elements at positions that integer tensors or masks name, one a dimension; "
           "None takes a whole dimension.")

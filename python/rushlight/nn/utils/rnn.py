@@ -121,7 +121,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The order that undoes an order."""
     if permutation is None:
         return None
-    inverse = torch.empty_like(permutation, memory_format=torch.legacy_contiguous_format)
+    inverse = torch.empty_like(permutation, memory_format=torch.contiguous_format)
     steps = torch.arange(0, permutation.numel(), device=permutation.device)
     return inverse.scatter_(0, permutation, steps)
 
