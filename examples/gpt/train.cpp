@@ -58,7 +58,7 @@ class Options {
   }
   std::map<std::string, std::string> values_ = {
       {"--layers", "4"},        {"--width", "128"},          {"--heads", "4"},
-      {"--context", "64"},      {"--batch", "12"},           {"--steps", "3000"},
+      {"--context", "64"},      {"--batch", "12"},           {"--steps", "2000"},
       {"--lr", "2e-3"},         {"--warmup", "100"},         {"--weight-decay", "0.1"},
       {"--seed", "1337"},       {"--text", ""},              {"--out", "out/gpt-cpp"},
       {"--resume", ""},         {"--stop", ""},              {"--evaluate-every", "500"},

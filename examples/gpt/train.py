@@ -34,7 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--context", type=int, default=64, help="characters seen at once")
     parser.add_argument("--batch", type=int, default=12, help="sequences a step")
-    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--lr", type=float, default=2e-3, help="the highest learning rate")
     parser.add_argument("--warmup", type=int, default=100, help="steps to reach it")
     parser.add_argument("--weight-decay", type=float, default=0.1)
