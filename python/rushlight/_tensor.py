@@ -101,9 +101,7 @@ def _construct(*args: object, **kwargs: object) -> Tensor:
     first = args[0]
     if len(args) == 1 and isinstance(first, Tensor):
         if first.dtype is not dtype and type(first) is Tensor and first.is_cpu and device is None:
-            raise TypeError(
-                f"expected {torch.empty(0, dtype=dtype).type()} (got {first.type()})"
-            )
+            raise TypeError(f"expected {torch.empty(0, dtype=dtype).type()} (got {first.type()})")
         return first.detach()
     if len(args) == 1 and isinstance(first, torch.Size):
         return torch.empty(first, dtype=dtype, device=device)
@@ -124,9 +122,7 @@ def _dir(self: Tensor) -> list[str]:
 def _split(self: Tensor, split_size: int | list[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Views of this tensor cut along `dim`: into pieces of one size, or of the sizes given."""
     if _C._has_torch_function_unary(self):
-        return _C._handle_torch_function(
-            Tensor.split, (self,), (self, split_size), {"dim": dim}
-        )
+        return _C._handle_torch_function(Tensor.split, (self,), (self, split_size), {"dim": dim})
     if isinstance(split_size, (list, tuple)):
         return _C._VariableFunctions.split_with_sizes(self, split_size, dim)
     return _C._VariableFunctions.split(self, split_size, dim)
