@@ -156,6 +156,8 @@ def group(operators: list[Operator], face: str) -> dict[str, list[tuple[Operator
     """Python name -> overloads, in-place forms under their own names."""
     found: dict[str, list[tuple[Operator, bool]]] = defaultdict(list)
     for operator in operators:
+        if "internal" in operator.faces:
+            continue
         if face in operator.faces:
             found[operator.name].append((operator, False))
         if "inplace" in operator.faces and ("nn" in operator.faces) == (face == "nn"):
@@ -318,6 +320,8 @@ def page(family: str, operators: list[Operator]) -> str:
 def faces_text(operator: Operator) -> list[str]:
     name = operator.name
     shown = "rushlight." + name
+    if "internal" in operator.faces:
+        return ["none: for compositions and gradients"]
     for prefix, module in PREFIXES.items():
         if name.startswith(prefix):
             shown = f"rushlight.{module}.{name.removeprefix(prefix)}"

@@ -10,7 +10,8 @@ import pytest
 import rushlight as torch
 
 TOOL = Path(__file__).parents[3] / "tools" / "derive_docs.py"
-ROWS = torch._C._operator_table()
+TABLE = torch._C._operator_table()
+ROWS = [row for row in TABLE if "internal" not in row["faces"]]
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +25,11 @@ def tool():
 
 @pytest.fixture(scope="module")
 def operators(tool):
-    return [tool.parse(row) for row in ROWS]
+    return [tool.parse(row) for row in TABLE]
 
 
 def test_every_operator_is_documented():
-    bare = [row["name"] for row in ROWS if not row["doc"].strip()]
+    bare = [row["name"] for row in TABLE if not row["doc"].strip()]
     assert bare == []
 
 
