@@ -171,7 +171,18 @@ struct Matcher {
     }
     Py_ssize_t count = std::min<Py_ssize_t>(arguments.positional, signature.positional);
     uint64_t given = (uint64_t{1} << count) - 1;
-    return (arguments.keywords == nullptr || keywords(given)) && defaults(given);
+    return (arguments.keywords == nullptr || keywords(given)) && defaults(given) &&
+           some_tensor();
+  }
+
+  // Operators that take a number first need a tensor beside it.
+  bool some_tensor() {
+    if (!(signature.op->variants & kNumberFirst)) {
+      return true;
+    }
+    const Value* values = frame.values();
+    return !values[0].impl()->has(TensorImpl::kWrappedNumber) || values[1].is_tensor() ||
+           no(Mismatch::Kind::WrongType, &signature.parameters[0], arguments.items[0], 1);
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "module.h"
 #include "op_function.h"
+#include "ops/aliases.h"
 
 namespace rushlight::python {
 namespace {
@@ -45,11 +46,12 @@ OverloadSet& set_for(std::map<std::string, OverloadSet*>& index, const std::stri
   return *found;
 }
 
-void add_faces(const Operator& op, std::map<std::string, OverloadSet*>& nn) {
+// `name` is the operator's own or an alias.
+void add_faces(const Operator& op, const std::string& name,
+               std::map<std::string, OverloadSet*>& nn) {
   if (op.variants & kInternal) {
     return;
   }
-  const std::string& name = op.schema.name;
   if (op.variants & kFunction) {
     set_for(functions(), name, false)
         .signatures.push_back(make_signature(op, Face::Function, Form::Functional));
@@ -76,6 +78,26 @@ void add_faces(const Operator& op, std::map<std::string, OverloadSet*>& nn) {
   }
 }
 
+bool in_namespace(const std::string& name) {
+  for (const Namespace& space : kNamespaces) {
+    if (name.starts_with(space.prefix)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void add_alias(const Alias& alias, std::map<std::string, OverloadSet*>& nn) {
+  for (const Operator* op : Table::instance().overloads(alias.name)) {
+    if (!in_namespace(alias.alias)) {
+      add_faces(*op, alias.alias, nn);
+    } else if (op->variants & kFunction) {
+      set_for(functions(), alias.alias, false)
+          .signatures.push_back(make_signature(*op, Face::Function, Form::Functional));
+    }
+  }
+}
+
 void add_function(PyObject* module, const OverloadSet& set) {
   for (const Namespace& space : kNamespaces) {
     if (set.name.starts_with(space.prefix)) {
@@ -93,7 +115,8 @@ PyObject* face_names(const Operator& op) {
   constexpr std::pair<unsigned, const char*> kNames[] = {
       {kFunction, "function"}, {kMethod, "method"}, {kInplace, "inplace"},
       {kOut, "out"},           {kNN, "nn"},         {kNumbers, "numbers"},
-      {kInternal, "internal"},
+      {kInternal, "internal"}, {kNumberFirst, "number_first"},
+      {kAllNumbers, "all_numbers"},
   };
   for (auto [bit, name] : kNames) {
     if (op.variants & bit) {
@@ -189,7 +212,10 @@ PyMethodDef table_functions[] = {
 void fill(PyObject* module) {
   static std::map<std::string, OverloadSet*> nn;
   for (const auto& op : Table::instance().operators()) {
-    add_faces(*op, nn);
+    add_faces(*op, op->schema.name, nn);
+  }
+  for (const Alias& alias : operator_aliases()) {
+    add_alias(alias, nn);
   }
   for (const char* name : {"_VariableFunctions", "_nn", "_special", "_linalg", "_fft"}) {
     submodule(module, name);

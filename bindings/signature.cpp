@@ -31,8 +31,9 @@ Parameter make_parameter(const Operator& op, int index, Face face) {
   parameter.name = interned(name);
   parameter.argument = &argument;
   parameter.index = index;
+  unsigned needed = index == 0 ? kNumberFirst | kAllNumbers : kNumbers;
   parameter.numbers =
-      (op.variants & kNumbers) && argument.type == SchemaType::Tensor && !argument.list;
+      (op.variants & needed) && argument.type == SchemaType::Tensor && !argument.list;
   for (const Alias& alias : kNumpyNames) {
     if (name == alias.name) {
       for (int i = 0; i < 3 && alias.others[i] != nullptr; ++i) {

@@ -205,7 +205,7 @@ def parse_schema(text: str, variants: str, where: str) -> Operator:
     operator = Operator(matched[1], arguments, results, set(re.findall(r"k\w+", variants)))
     if "kUnary" in operator.variants:
         operator.variants |= {"kFunction", "kMethod", "kInplace", "kOut"}
-    if "kBinary" in operator.variants:
+    if {"kBinary", "kBinaryEither", "kArithmetic"} & operator.variants:
         operator.variants |= {"kFunction", "kMethod", "kInplace", "kOut", "kNumbers"}
     names = [argument.name for argument in arguments]
     for start in range(len(names) - 3):

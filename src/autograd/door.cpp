@@ -165,7 +165,7 @@ void record(Invocation& inv) {
   const Operator& op = *inv.op;
   switch (inv.form) {
     case Form::Functional:
-      if (op.kind == Kind::Composition) {
+      if (op.kind == Kind::Composition && op.differentiable) {
         pass(inv, kAutogradDoor);
       } else {
         record_functional(inv);

@@ -219,6 +219,15 @@ RUSHLIGHT_OPERATORS(activation) {
       });
   op("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", kNN | kOut)
       .doc("x moved toward zero by lambd, 0 within.")
+      .composition([](const Tensor& self, Scalar lambd) -> Tensor {
+        if (!(lambd.to_double() >= 0)) {
+          fail(ErrorKind::Runtime, "softshrink", "lambda must be greater or equal to 0, but found "
+               "to be ", lambd.to_double(), ".");
+        }
+        return _softshrink(self, lambd);
+      });
+  op("_softshrink(Tensor self, Scalar lambd) -> Tensor", kInternal)
+      .doc("softshrink, without a check of lambd.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
         Expr x = e.in(0);
         Expr limit = e.scalar(1);

@@ -107,7 +107,7 @@ Expr log_add_exp(Elementwise& e, bool base2) {
 }  // namespace
 
 RUSHLIGHT_OPERATORS(binary) {
-  op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kBinary)
+  op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kArithmetic)
       .doc("self + alpha * other.")
       .elementwise(Rule::Promote, add_body)
       .gradient("", [](Gradient& g) {
@@ -116,7 +116,7 @@ RUSHLIGHT_OPERATORS(binary) {
           g.set(1, scaled(g.grad(), g.scalar(2)));
         }
       });
-  op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kBinary)
+  op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kArithmetic)
       .doc("self - alpha * other.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 0, 1, "sub"); })
       .gradient("", [](Gradient& g) {
@@ -135,21 +135,27 @@ RUSHLIGHT_OPERATORS(binary) {
           g.set(0, scaled(neg(g.grad()), g.scalar(2)));
         }
       });
-  op("mul.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("mul.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("self * other.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
         return e.dtype() == DType::Bool ? e.in(0) & e.in(1) : e.in(0) * e.in(1);
       })
       .gradient("self:other other:self", multiply_gradient);
-  op("div.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("div.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("self / other; integers give floats.")
       .elementwise(Rule::Float, [](Elementwise& e) { return e.in(0) / e.in(1); });
   op("_div_rounded(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
      kInternal | kInplace | kOut | kNumbers)
       .doc("Division rounded down or toward zero, without a check for zero.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return divide(e, e.in(0), e.in(1)); })
-      .not_differentiable();
-  op("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", kBinary)
+      .gradient("", [](Gradient& g) {
+        for (int i : {0, 1}) {
+          if (g.needs(i)) {
+            g.set(i, zeros(g.sizes(i), g.grad().options()));
+          }
+        }
+      });
+  op("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", kArithmetic)
       .doc("Division; rounding_mode None, 'trunc' (toward zero) or 'floor'.")
       .composition([](const Tensor& self, const Tensor& other,
                       std::optional<std::string_view> mode) -> Tensor {
@@ -158,24 +164,28 @@ RUSHLIGHT_OPERATORS(binary) {
         }
         check_divisor("div", other, result_type(self, other));
         return _div_rounded(self, other, mode);
-      });
-  op("floor_divide(Tensor self, Tensor other) -> Tensor", kBinary)
+      })
+      .casts_out();
+  op("floor_divide(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("Division rounded down.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
         check_divisor("floor_divide", other, result_type(self, other));
         return _div_rounded(self, other, "floor");
-      });
+      })
+      .casts_out()
+      .not_differentiable();
   op("_remainder(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
       .doc("self modulo other, without a check for zero.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
         return loop::binary(loop::Op::Mod, e.in(0), e.in(1));
       });
-  op("remainder.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("remainder.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("self modulo other, with the sign of other.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
         check_divisor("remainder", other, result_type(self, other));
         return _remainder(self, other);
-      });
+      })
+      .casts_out();
   op("_fmod(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
       .doc("C's fmod, without a check for zero.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
@@ -186,8 +196,9 @@ RUSHLIGHT_OPERATORS(binary) {
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
         check_divisor("fmod", other, result_type(self, other));
         return _fmod(self, other);
-      });
-  op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kBinary)
+      })
+      .casts_out();
+  op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kBinaryEither)
       .doc("self to the power of exponent.")
       .elementwise(Rule::Promote, power);
   op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", kFunction | kOut)
@@ -235,14 +246,14 @@ RUSHLIGHT_OPERATORS(binary) {
       .elementwise(Rule::Promote, [](Elementwise& e) {
         return loop::binary(loop::Op::NextAfter, e.in(0), e.in(1));
       })
-      .not_differentiable();
+      .gradient("", nullptr);
   op("logaddexp(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("log(exp(self) + exp(other)), without overflow.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, false); });
   op("logaddexp2(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("log2(2^self + 2^other), without overflow.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, true); });
-  op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("self * log(other); 0 where self is 0.")
       .elementwise(Rule::Float, [](Elementwise& e) {
         Expr x = e.in(0);

@@ -16,6 +16,13 @@ void expect_integers(Elementwise& e, const char* op) {
   }
 }
 
+void expect_tolerance(const char* name, double value) {
+  if (!(value >= 0)) {
+    fail(ErrorKind::Runtime, "isclose", name, " must be greater than or equal to zero, but got ",
+         value);
+  }
+}
+
 void expect_shiftable(Elementwise& e, const char* op) {
   expect_integers(e, op);
   if (e.dtype() == DType::Bool) {
@@ -68,7 +75,7 @@ RUSHLIGHT_OPERATORS(comparison) {
   op("logical_xor(Tensor self, Tensor other) -> Tensor", kUnary)
       .doc("Whether exactly one is non-zero.")
       .elementwise(Rule::Logical, [](Elementwise& e) { return e.in(0) ^ e.in(1); });
-  op("bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("Bits set in both.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) {
@@ -76,7 +83,7 @@ RUSHLIGHT_OPERATORS(comparison) {
                      return e.in(0) & e.in(1);
                    })
       .not_differentiable();
-  op("bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("Bits set in either.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) {
@@ -84,7 +91,7 @@ RUSHLIGHT_OPERATORS(comparison) {
                      return e.in(0) | e.in(1);
                    })
       .not_differentiable();
-  op("bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("Bits set in exactly one.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) {
@@ -92,7 +99,7 @@ RUSHLIGHT_OPERATORS(comparison) {
                      return e.in(0) ^ e.in(1);
                    })
       .not_differentiable();
-  op("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("self shifted left by other bits; 0 past the width.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) {
@@ -100,7 +107,7 @@ RUSHLIGHT_OPERATORS(comparison) {
                      return loop::binary(loop::Op::Shl, e.in(0), e.in(1));
                    })
       .not_differentiable();
-  op("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("self shifted right by other bits, keeping the sign.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) {
@@ -108,10 +115,9 @@ RUSHLIGHT_OPERATORS(comparison) {
                      return loop::binary(loop::Op::Shr, e.in(0), e.in(1));
                    })
       .not_differentiable();
-  op("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
-     "bool equal_nan=False) -> Tensor",
-     kFunction | kMethod)
-      .doc("|self - other| <= atol + rtol * |other|; equal infinities are close.")
+  op("_isclose(Tensor self, Tensor other, float rtol, float atol, bool equal_nan) -> Tensor",
+     kInternal)
+      .doc("isclose, without a check of the tolerances.")
       .elementwise(Rule::Compare, [](Elementwise& e) {
         Expr a = e.in(0);
         Expr b = e.in(1);
@@ -127,6 +133,20 @@ RUSHLIGHT_OPERATORS(comparison) {
         Expr gap = loop::abs(a - b);
         Expr within = gap <= e.scalar(3) + e.scalar(2) * loop::abs(b);
         return equal | (within & ~(loop::isinf(gap) | loop::isnan(gap)));
+      });
+  op("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
+     "bool equal_nan=False) -> Tensor",
+     kFunction | kMethod)
+      .doc("|self - other| <= atol + rtol * |other|; equal infinities are close.")
+      .composition([](const Tensor& self, const Tensor& other, double rtol, double atol,
+                      bool equal_nan) -> Tensor {
+        if (self.dtype() != other.dtype()) {
+          fail(ErrorKind::Runtime, "isclose", scalar_type_name(self.dtype()),
+               " did not match ", scalar_type_name(other.dtype()));
+        }
+        expect_tolerance("rtol", rtol);
+        expect_tolerance("atol", atol);
+        return _isclose(self, other, rtol, atol, equal_nan);
       });
   op("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
      "bool equal_nan=False) -> bool",

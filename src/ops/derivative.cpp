@@ -6,6 +6,8 @@
 
 #include "ops/gradient.h"
 
+#include <rushlight/generated/functions.h>
+
 namespace rushlight {
 namespace {
 
@@ -42,7 +44,7 @@ class Probe final : public Elementwise {
   const Value& attribute(int argument) override {
     const Argument& declared = op_.schema.arguments[static_cast<size_t>(argument)];
     static const Value given(int64_t{1});
-    return declared.optional ? given : declared.default_value;
+    return declared.optional || !declared.has_default ? given : declared.default_value;
   }
 
  private:
@@ -70,6 +72,10 @@ class Gradients {
       }
       const Derived& derived = get(argument);
       if (derived.zero) {
+        if (is_floating(g.dtype(argument))) {
+          g.set(argument, zeros(g.sizes(argument), TensorOptions().dtype(g.dtype(argument))
+                                                       .device(g.grad().device())));
+        }
         continue;
       }
       g.set(argument, derived.op == nullptr ? g.grad() : call_derived(*derived.op, g));
@@ -192,12 +198,14 @@ class Gradients {
       if (declared.type != SchemaType::Tensor) {
         arguments.push_back(g.value(argument));
       } else if (saved) {
-        Tensor tensor = g.tensor(argument);
-        if (tensor.defined()) {
-          held.push_back(tensor);
+        // A number stays one: as a tensor it would be loaded in its own dtype, perhaps bool, in
+        // which the body has no derivative.
+        const Value& given = g.value(argument);
+        if (given.is_tensor()) {
+          held.push_back(given.tensor());
           arguments.push_back(Value::borrow(held.back()));
         } else {
-          arguments.push_back(g.value(argument));  // a number, or None
+          arguments.push_back(given);
         }
       } else {
         // Not read, but bodies name it: a number keeps its place without holding memory.

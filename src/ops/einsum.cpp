@@ -358,9 +358,19 @@ Tensor tensordot_of(const Tensor& self, const Tensor& other, IntArrayRef dims_se
     return permute(x, all);
   };
   int64_t inner = 1;
+  Tensor first = self;
+  Tensor second = other;
   for (size_t i = 0; i < dims_self.size(); ++i) {
     int64_t mine = self.size(dims_self[i]);
     int64_t theirs = other.size(dims_other[i]);
+    // A size of 1 stands for as many equal elements as the other has: they can be summed first.
+    if (mine == 1 && theirs != 1) {
+      second = sum(second, {dims_other[i]}, true, std::nullopt);
+      theirs = 1;
+    } else if (theirs == 1 && mine != 1) {
+      first = sum(first, {dims_self[i]}, true, std::nullopt);
+      mine = 1;
+    }
     if (mine != theirs) {
       fail(ErrorKind::Runtime, "tensordot", "contracted dimensions need to match, but first has "
            "size ", mine, " in dim ", dims_self[i], " and second has size ", theirs, " in dim ",
@@ -369,8 +379,8 @@ Tensor tensordot_of(const Tensor& self, const Tensor& other, IntArrayRef dims_se
     inner *= mine;
   }
   IntList left, right;
-  Tensor a = arrange(self, dims_self, true, &left);
-  Tensor b = arrange(other, dims_other, false, &right);
+  Tensor a = arrange(first, dims_self, true, &left);
+  Tensor b = arrange(second, dims_other, false, &right);
   int64_t rows = checked_numel(left, "tensordot");
   int64_t cols = checked_numel(right, "tensordot");
   Tensor product = mm(reshape(a, {rows, inner}), reshape(b, {inner, cols}));

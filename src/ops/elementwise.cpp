@@ -313,6 +313,11 @@ void ElementwiseBody::run(const Operator& op, Invocation& inv) const {
 
 void define_elementwise(Operator& op, Rule rule, ElementwiseFunction function) {
   op.body = std::make_unique<ElementwiseBody>(op.schema, rule, function);
+  int tensors = 0;
+  for (const Argument& argument : op.schema.arguments) {
+    tensors += argument.type == SchemaType::Tensor ? 1 : 0;
+  }
+  op.casts_out = tensors > 1 || rule == Rule::Float || rule == Rule::Logical;
   if (rule == Rule::Compare || rule == Rule::Logical) {
     op.differentiable = false;
     return;

@@ -44,7 +44,7 @@ void define_elementwise(Operator& op, Rule rule, ElementwiseFunction body);
 // target[...] = value, broadcast and converted. No doors, no version bump.
 void assign(const Tensor& target, const Tensor& value);
 
-// Checks a given output: device, dtype that `dtype` can be cast to, shape. Form::Out resizes;
+// Checks a given output: device, dtype (see Operator::casts_out), shape. Form::Out resizes;
 // Form::Inplace must have the shape already. Errors as PyTorch's.
 void check_output(const Operator& op, Form form, const Tensor& target, IntArrayRef sizes,
                   DType dtype, Device device);

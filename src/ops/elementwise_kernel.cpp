@@ -247,6 +247,10 @@ void check_output(const Operator& op, Form form, const Tensor& target, IntArrayR
     fail(ErrorKind::Runtime, op.name(), "Expected out tensor to be on device ", device.to_string(),
          ", but got it on ", target.device().to_string());
   }
+  if (form == Form::Out && !op.casts_out && target.dtype() != dtype) {
+    fail(ErrorKind::Runtime, op.name(), "Expected out tensor to have dtype ",
+         scalar_type_name(dtype), ", but got ", scalar_type_name(target.dtype()), " instead");
+  }
   if (!can_cast(dtype, target.dtype())) {
     fail(ErrorKind::Runtime, op.name(), "result type ", scalar_type_name(dtype),
          " can't be cast to the desired output type ", scalar_type_name(target.dtype()));

@@ -350,32 +350,41 @@ RUSHLIGHT_OPERATORS(join) {
   op("cat(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
       .doc("Tensors of equal shape, save for `dim`, one behind the other along `dim`.")
       .kernel(cat_list)
-      .gradient("", cat_gradient);
+      .gradient("", cat_gradient)
+      .casts_out();
   op("concat(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
       .doc("Another name of cat.")
-      .composition([](const TensorList& tensors, int64_t dim) { return cat(tensors, dim); });
+      .composition([](const TensorList& tensors, int64_t dim) { return cat(tensors, dim); })
+      .casts_out();
   op("concatenate(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
       .doc("Another name of cat.")
-      .composition([](const TensorList& tensors, int64_t dim) { return cat(tensors, dim); });
+      .composition([](const TensorList& tensors, int64_t dim) { return cat(tensors, dim); })
+      .casts_out();
   op("stack(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
       .doc("Tensors of equal shape along a new dimension.")
       .kernel(stack_list)
-      .gradient("", stack_gradient);
+      .gradient("", stack_gradient)
+      .casts_out();
   op("hstack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Joins along the columns (1-dim tensors: end to end).")
-      .composition(hstack_list);
+      .composition(hstack_list)
+      .casts_out();
   op("vstack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Joins along the rows; 1-dim tensors are rows.")
-      .composition(vstack_list);
+      .composition(vstack_list)
+      .casts_out();
   op("row_stack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Another name of vstack.")
-      .composition(vstack_list);
+      .composition(vstack_list)
+      .casts_out();
   op("dstack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Joins along the third dimension.")
-      .composition(dstack_list);
+      .composition(dstack_list)
+      .casts_out();
   op("column_stack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Joins along the columns; 1-dim tensors are columns.")
-      .composition(column_stack_list);
+      .composition(column_stack_list)
+      .casts_out();
   op("atleast_1d(Tensor self) -> Tensor", kFunction)
       .doc("A view of at least one dimension.")
       .composition(at_least_1d);

@@ -3,6 +3,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
+#include "ops/loss.h"
 #include "ops/rows.h"
 
 #include <rushlight/generated/functions.h>
@@ -12,11 +13,11 @@ namespace rushlight {
 using loop::Combine;
 using loop::Expr;
 
-namespace {
-
 Tensor reduce_loss(const Tensor& loss, int64_t reduction) {
   return reduction == 0 ? loss : reduction == 1 ? mean(loss) : sum(loss);
 }
+
+namespace {
 
 // Every target must be a class, or ignore_index.
 void check_targets(std::string_view op, const Tensor& target, int64_t classes, int64_t ignored) {

@@ -90,22 +90,21 @@ Tensor bmm_kernel(const Tensor& self, const Tensor& mat2) {
   return out;
 }
 
-void check_scalars(std::string_view op, DType dtype, const Scalar& beta, const Scalar& alpha) {
-  if (is_integral(dtype, true) && (!beta.is_integral(true) || !alpha.is_integral(true))) {
-    fail(ErrorKind::Runtime, op, "For integral input tensors, argument ",
-         beta.is_integral(true) ? "alpha" : "beta", " must not be a floating point number.");
-  }
+// A factor as products of this dtype take it: those of integers take its integer part.
+double factor(const Scalar& x, DType dtype) {
+  return is_integral(dtype, true) ? static_cast<double>(x.to_int()) : x.to_double();
 }
 
 // What `self` adds, broadcast to the product's shape; beta scales it.
 GemmEpilogue added(MatrixRef* addend, const Tensor& view, const Scalar& beta, const Scalar& alpha) {
   GemmEpilogue epilogue;
-  epilogue.alpha = alpha.to_double();
-  if (beta.to_double() != 0) {
+  epilogue.alpha = factor(alpha, view.dtype());
+  double scale = factor(beta, view.dtype());
+  if (scale != 0) {
     int64_t rank = view.dim();
     *addend = matrix(view, rank - 2, rank - 1);
     epilogue.addend = addend;
-    epilogue.addend_scale = beta.to_double();
+    epilogue.addend_scale = scale;
   }
   return epilogue;
 }
@@ -119,7 +118,6 @@ Tensor addmm_kernel(const Tensor& self, const Tensor& mat1, const Tensor& mat2, 
   }
   check_same_dtype("addmm", mat1, mat2);
   check_same_dtype("addmm", self, mat2);
-  check_scalars("addmm", self.dtype(), beta, alpha);
   Tensor out = make_tensor({mat1.sizes()[0], mat2.sizes()[1]}, self.dtype(), self.device());
   Tensor view = expand(self, out.sizes());
   if (!out.is_meta()) {
@@ -134,7 +132,6 @@ Tensor baddbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& ba
                       Scalar alpha) {
   check_batches("baddbmm", batch1, batch2);
   check_same_dtype("baddbmm", self, batch2);
-  check_scalars("baddbmm", self.dtype(), beta, alpha);
   Tensor out = make_tensor({batch1.sizes()[0], batch1.sizes()[1], batch2.sizes()[2]}, self.dtype(),
                            self.device());
   Tensor view = expand(self, out.sizes());
@@ -169,7 +166,14 @@ void added_product_gradient(Gradient& g) {
 
 // (..., K) as (M, K), sharing memory where it can.
 Tensor rows_of(const Tensor& x) {
-  return x.dim() == 2 ? x : reshape(x, {-1, x.sizes()[static_cast<size_t>(x.dim() - 1)]});
+  if (x.dim() == 2) {
+    return x;
+  }
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < x.sizes().size(); ++i) {
+    rows *= x.sizes()[i];
+  }
+  return reshape(x, {rows, x.sizes().back()});
 }
 
 Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -399,10 +403,12 @@ RUSHLIGHT_OPERATORS(matmul) {
       });
   op("outer(Tensor self, Tensor vec2) -> Tensor", kFunction | kMethod | kOut)
       .doc("All products of the elements of two vectors.")
-      .composition(outer_of);
+      .composition(outer_of)
+      .casts_out();
   op("ger(Tensor self, Tensor vec2) -> Tensor", kFunction | kMethod | kOut)
       .doc("Another name of outer.")
-      .composition(outer_of);
+      .composition(outer_of)
+      .casts_out();
   op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      kUnary)
       .doc("beta * self + alpha * mat @ vec.")
@@ -420,17 +426,25 @@ RUSHLIGHT_OPERATORS(matmul) {
       .doc("beta * self + alpha * outer(vec1, vec2).")
       .composition([](const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar beta,
                       Scalar alpha) -> Tensor {
+        if (is_integral(self.dtype(), true) &&
+            (!beta.is_integral(true) || !alpha.is_integral(true))) {
+          fail(ErrorKind::Runtime, "addr", "For integral input tensors, argument ",
+               beta.is_integral(true) ? "alpha" : "beta", " must not be a floating point number.");
+        }
         Tensor product = scaled(outer(vec1, vec2), alpha);
         return beta == Scalar(0) ? product : add(scaled(self, beta), product);
-      });
+      })
+      .casts_out();
   op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
      "-> Tensor",
      kUnary)
       .doc("beta * self + alpha * the sum of the products of batches.")
       .composition([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                       Scalar alpha) -> Tensor {
-        Tensor product = scaled(sum(bmm(batch1, batch2), {0}, false, std::nullopt), alpha);
-        return beta == Scalar(0) ? product : add(scaled(self, beta), product);
+        bool integers = is_integral(self.dtype(), true);
+        auto taken = [&](const Scalar& x) { return integers ? Scalar(x.to_int()) : x; };
+        Tensor product = scaled(sum(bmm(batch1, batch2), {0}, false, self.dtype()), taken(alpha));
+        return taken(beta) == Scalar(0) ? product : add(scaled(self, taken(beta)), product);
       });
 }
 

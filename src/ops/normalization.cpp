@@ -231,8 +231,9 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_of(const Tensor& input, Int
   for (size_t i = 0; i < count; ++i) {
     kept[kept.size() - 1 - i] = 1;
   }
-  return {count == 1 ? out : reshape(out, input.sizes()), reshape(mean_of, kept),
-          reshape(rstd, kept)};
+  // The statistics are kept for the gradient of the first result, and have none of their own.
+  return {count == 1 ? out : reshape(out, input.sizes()), reshape(detach(mean_of), kept),
+          reshape(detach(rstd), kept)};
 }
 
 Tensor layer_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weight,

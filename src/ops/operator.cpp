@@ -131,6 +131,11 @@ Entry& Entry::kernel_into(BoxedFunction function) {
 Entry& Entry::body(Kind kind, std::unique_ptr<Body> made) {
   op_.kind = kind;
   op_.body = std::move(made);
+  // Factories take the dtype of what they fill.
+  op_.casts_out = true;
+  for (const Argument& argument : op_.schema.arguments) {
+    op_.casts_out = op_.casts_out && argument.type != SchemaType::Tensor;
+  }
   return *this;
 }
 
@@ -174,6 +179,11 @@ Entry& Entry::gradient(std::string_view saves, GradientRule rule) {
 Entry& Entry::not_differentiable() {
   op_.differentiable = false;
   op_.gradient = nullptr;
+  return *this;
+}
+
+Entry& Entry::casts_out(bool casts) {
+  op_.casts_out = casts;
   return *this;
 }
 

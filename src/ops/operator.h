@@ -35,9 +35,13 @@ enum Variant : unsigned {
   kOut = 8,       // out=
   kNN = 16,       // rushlight._C._nn.x, behind nn.functional
   kNumbers = 32,  // tensor arguments after the first may be numbers
+  kNumberFirst = 128,  // the first too, where another argument is a tensor
+  kAllNumbers = 256,   // all of them
   kInternal = 64, // no Python face: for gradients and compositions
   kUnary = kFunction | kMethod | kInplace | kOut,
   kBinary = kUnary | kNumbers,
+  kBinaryEither = kBinary | kNumberFirst,
+  kArithmetic = kBinary | kAllNumbers,
 };
 
 // What element-wise operators compute in and return.
@@ -88,6 +92,9 @@ class Operator {
   // where only it is differentiated. Empty: all that are saved.
   std::vector<uint64_t> reads;
   bool differentiable = true;   // false: results never require grad
+  // Whether out= converts to another dtype of the same kind or a higher one: element-wise operators
+  // of several tensors and those that compute in floats do, most others do not.
+  bool casts_out = false;
   int inplace_argument = 0;     // which argument the in-place form writes
   std::string samples;          // name of the sample-input maker of the generic tests
 
@@ -120,6 +127,9 @@ class Entry {
   // "result" or "result0", "result1" for results. "x:y": of the gradients, only that of x reads y.
   Entry& gradient(std::string_view saves, GradientRule rule);
   Entry& not_differentiable();
+  // Whether an out= tensor may have any dtype that the result can be cast to, or must have the
+  // result's own.
+  Entry& casts_out(bool casts = true);
   Entry& samples(std::string_view name);
   Operator& entry() { return op_; }
 

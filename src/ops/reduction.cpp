@@ -233,7 +233,7 @@ Tensor vector_norm(const Tensor& self, Scalar ord, std::optional<IntArrayRef> di
   double p = ord.to_double();
   IntList dims = reduced_dims(dim ? Value(IntList(*dim)) : Value(), x.dim(), "linalg.vector_norm");
   if (p == 0) {
-    return to(sum(ne(x, Scalar(0)), dims, keepdim, std::nullopt), x.dtype());
+    return _norm0(x, dims, keepdim);
   }
   if (p == 1) {
     return sum(abs(x), dims, keepdim, std::nullopt);
@@ -299,7 +299,8 @@ RUSHLIGHT_OPERATORS(reduction) {
                kFunction | kMethod | kOut)
                 .doc("Sum over dimensions; integers sum as int64."),
             {Combine::Sum, input, {}, RowType::Sum, RowType::Sum})
-      .gradient("", sum_gradient);
+      .gradient("", sum_gradient)
+      .casts_out();
   op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod)
       .doc("Sum of all elements; integers sum as int64.")
       .composition([](const Tensor& self, std::optional<DType> dtype) -> Tensor {
@@ -319,16 +320,19 @@ RUSHLIGHT_OPERATORS(reduction) {
         auto rank = static_cast<int64_t>(g.sizes(0).size());
         Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), rank);
         g.set(0, mul(grad, logical_not(isnan(g.tensor(0)))));
-      });
+      })
+      .casts_out();
   op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      kFunction | kMethod | kOut)
       .doc("Mean over dimensions of a floating tensor.")
-      .composition(mean_dims);
-  op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod)
+      .composition(mean_dims)
+      .casts_out();
+  op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod | kOut)
       .doc("Mean of all elements.")
       .composition([](const Tensor& self, std::optional<DType> dtype) -> Tensor {
         return mean_dims(self, no_dims(), false, dtype);
-      });
+      })
+      .casts_out();
   op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
      "-> Tensor",
      kFunction | kMethod | kOut)
@@ -341,13 +345,15 @@ RUSHLIGHT_OPERATORS(reduction) {
         }
         Tensor count = sum(logical_not(isnan(self)), dim, keepdim, std::nullopt);
         return div(nansum(self, dim, keepdim, dtype), count);
-      });
+      })
+      .casts_out();
   reduction(op("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) "
                "-> Tensor",
                kFunction | kMethod | kOut)
                 .doc("Product over a dimension; integers multiply as int64."),
             {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
-      .gradient("self", prod_gradient);
+      .gradient("self", prod_gradient)
+      .casts_out();
   reduction(op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod)
                 .doc("Product of all elements."),
             {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
@@ -362,32 +368,36 @@ RUSHLIGHT_OPERATORS(reduction) {
                 .doc("Minimum over dimensions; ties share the gradient."),
             {Combine::Min, input, {}, RowType::Same, RowType::Same, false})
       .gradient("self result", extreme_gradient);
-  op("max(Tensor self) -> Tensor", kFunction | kMethod)
+  op("max(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("Maximum of all elements.")
       .composition([](const Tensor& self) -> Tensor { return whole_extreme(self, true); });
-  op("min(Tensor self) -> Tensor", kFunction | kMethod)
+  op("min(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("Minimum of all elements.")
       .composition([](const Tensor& self) -> Tensor { return whole_extreme(self, false); });
+  // Before the form with dim, for which a tensor of one integer could pass.
+  op("max.other(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Another name of maximum.")
+      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
+        return maximum(self, other);
+      })
+      .casts_out();
   rows(op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
           kFunction | kMethod | kOut)
            .doc("Maximum along a dimension and its first position."),
        extreme_with_index(Combine::Max))
       .gradient("result1", index_gradient);
+  // Before the form with dim, for which a tensor of one integer could pass.
+  op("min.other(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Another name of minimum.")
+      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
+        return minimum(self, other);
+      })
+      .casts_out();
   rows(op("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
           kFunction | kMethod | kOut)
            .doc("Minimum along a dimension and its first position."),
        extreme_with_index(Combine::Min))
       .gradient("result1", index_gradient);
-  op("max.other(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
-      .doc("Another name of maximum.")
-      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
-        return maximum(self, other);
-      });
-  op("min.other(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
-      .doc("Another name of minimum.")
-      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
-        return minimum(self, other);
-      });
   rows(op("_argmax(Tensor self, int dim, bool keepdim) -> Tensor", kInternal)
            .doc("argmax along one dimension."),
        arg_spec(Combine::Max))
@@ -414,9 +424,16 @@ RUSHLIGHT_OPERATORS(reduction) {
       .composition([](const Tensor& self, std::optional<int64_t> dim,
                       bool keepdim) -> std::tuple<Tensor, Tensor> {
         IntList dims = dim ? IntList{*dim} : IntList();
+        IntList wrapped = reduced_dims(Value(dims), self.dim(), "aminmax");
+        for (int64_t at : wrapped) {
+          if (self.dim() != 0 && self.sizes()[static_cast<size_t>(at)] == 0) {
+            fail(ErrorKind::Runtime, "aminmax", "aminmax(): cannot compute aminmax over an empty "
+                 "dimension as the operation has no identity");
+          }
+        }
         return {amin(self, dims, keepdim), amax(self, dims, keepdim)};
       });
-  reduction(op("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+  reduction(op("all.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
                kFunction | kMethod | kOut)
                 .doc("Whether all elements along dimensions are non-zero."),
             {Combine::And, truth, {}, RowType::Bool, RowType::Bool})
@@ -424,7 +441,7 @@ RUSHLIGHT_OPERATORS(reduction) {
   op("all(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("Whether all elements are non-zero.")
       .composition([](const Tensor& self) -> Tensor { return all(self, no_dims(), false); });
-  reduction(op("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+  reduction(op("any.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
                kFunction | kMethod | kOut)
                 .doc("Whether any element along dimensions is non-zero."),
             {Combine::Or, truth, {}, RowType::Bool, RowType::Bool})
@@ -437,13 +454,15 @@ RUSHLIGHT_OPERATORS(reduction) {
           kFunction | kMethod | kOut)
            .doc("Variance over dimensions, divided by n - correction (1)."),
        variance_spec(false, false))
-      .gradient("self", var_gradient);
+      .gradient("self", var_gradient)
+      .casts_out();
   rows(op("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
           "bool keepdim=False) -> Tensor",
           kFunction | kMethod | kOut)
            .doc("Standard deviation over dimensions, by n - correction (1)."),
        variance_spec(true, false))
-      .gradient("self result", std_gradient);
+      .gradient("self result", std_gradient)
+      .casts_out();
   rows(op("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
           "bool keepdim=False) -> (Tensor, Tensor)",
           kFunction)
@@ -467,6 +486,33 @@ RUSHLIGHT_OPERATORS(reduction) {
       .composition([](const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased,
                       bool keepdim) -> Tensor {
         return var(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
+      })
+      .casts_out();
+  op("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", kFunction)
+      .doc("Variance and mean of all elements.")
+      .composition([](const Tensor& self, bool unbiased) -> std::tuple<Tensor, Tensor> {
+        return var_mean(self, no_dims(), Scalar(unbiased ? 1 : 0), false);
+      });
+  op("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) "
+     "-> (Tensor, Tensor)",
+     kFunction)
+      .doc("Variance and mean over dimensions.")
+      .composition([](const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased,
+                      bool keepdim) -> std::tuple<Tensor, Tensor> {
+        return var_mean(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
+      });
+  op("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", kFunction)
+      .doc("Standard deviation and mean of all elements.")
+      .composition([](const Tensor& self, bool unbiased) -> std::tuple<Tensor, Tensor> {
+        return std_mean(self, no_dims(), Scalar(unbiased ? 1 : 0), false);
+      });
+  op("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) "
+     "-> (Tensor, Tensor)",
+     kFunction)
+      .doc("Standard deviation and mean over dimensions.")
+      .composition([](const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased,
+                      bool keepdim) -> std::tuple<Tensor, Tensor> {
+        return std_mean(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
       });
   op("std(Tensor self, bool unbiased=True) -> Tensor", kFunction | kMethod)
       .doc("Standard deviation of all elements.")
@@ -479,7 +525,8 @@ RUSHLIGHT_OPERATORS(reduction) {
       .composition([](const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased,
                       bool keepdim) -> Tensor {
         return rushlight::std(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
-      });
+      })
+      .casts_out();
   rows(op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
           kFunction | kMethod | kOut)
            .doc("log(sum(exp(x))) over dimensions, without overflow."),
@@ -491,7 +538,8 @@ RUSHLIGHT_OPERATORS(reduction) {
         // exp(-inf - -inf) is NaN: such rows get no gradient.
         Tensor shift = masked_fill(result, isneginf(result), Scalar(0));
         g.set(0, mul(grad, exp(sub(x, shift))));
-      });
+      })
+      .casts_out();
   reduction(op("_norm2(Tensor self, int[1] dim, bool keepdim) -> Tensor", kInternal)
                 .doc("Euclidean norm over dimensions."),
             {Combine::Sum,
@@ -507,6 +555,15 @@ RUSHLIGHT_OPERATORS(reduction) {
         Tensor scale = masked_fill(div(grad, result), eq(result, Scalar(0)), Scalar(0));
         g.set(0, mul(x, scale));
       });
+  reduction(op("_norm0(Tensor self, int[1] dim, bool keepdim) -> Tensor", kInternal)
+                .doc("How many elements are not zero, as a float."),
+            {Combine::Sum,
+             [](Rows& r) {
+               Expr zero = loop::constant(0, r.dtype());
+               return loop::where(r.in(0) == zero, zero, loop::constant(1, r.dtype()));
+             },
+             {}})
+      .gradient("", [](Gradient& g) { g.set(0, zeros(g.sizes(0), g.grad().options())); });
   op("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
      "ScalarType? dtype=None) -> Tensor",
      kFunction | kOut)

@@ -165,6 +165,8 @@ class RowsBody final : public Body {
  private:
   friend class ReductionBody;
   struct Plan;
+  DType input_dtype(const Invocation& inv) const;
+  bool follows_output(const Invocation& inv) const;
   void allocate(const Operator& op, Invocation& inv, const Plan& plan) const;
   void launch(const Operator& op, Invocation& inv, const Plan& plan) const;
   const CompiledRows& kernel(const Operator& op, const Value* arguments, const RowSpace& space,
@@ -199,6 +201,20 @@ IntList reduced_sizes(IntArrayRef shape, IntArrayRef axis_dims, bool keepdim) {
   return sizes;
 }
 
+// Sums and products are taken in the dtype of out= where no other was asked for.
+bool RowsBody::follows_output(const Invocation& inv) const {
+  return inv.form == Form::Out && roles_.dtype >= 0 && inv.arguments[roles_.dtype].is_none() &&
+         spec_.compute == RowType::Sum;
+}
+
+DType RowsBody::input_dtype(const Invocation& inv) const {
+  if (roles_.dtype >= 0 && !inv.arguments[roles_.dtype].is_none()) {
+    return inv.arguments[roles_.dtype].dtype();
+  }
+  return follows_output(inv) ? inv.results[0].tensor().dtype()
+                             : inv.arguments[roles_.tensors[0]].tensor().dtype();
+}
+
 void RowsBody::run(const Operator& op, Invocation& inv) const {
   Plan plan;
   const Tensor& first = inv.arguments[roles_.tensors[0]].tensor();
@@ -224,10 +240,7 @@ void RowsBody::run(const Operator& op, Invocation& inv) const {
       plan.outer_dims.push_back(i);
     }
   }
-  DType input = first.dtype();
-  if (roles_.dtype >= 0 && !inv.arguments[roles_.dtype].is_none()) {
-    input = inv.arguments[roles_.dtype].dtype();
-  }
+  DType input = input_dtype(inv);
   plan.compute = compute_dtype(apply_type(spec_.compute, input, input));
   allocate(op, inv, plan);
   const Tensor& out = inv.results[0].tensor();
@@ -240,11 +253,15 @@ void RowsBody::allocate(const Operator& op, Invocation& inv, const Plan& plan_in
   auto& plan = const_cast<Plan&>(plan_in);
   const Tensor& first = inv.arguments[roles_.tensors[0]].tensor();
   bool keepdim = roles_.keepdim >= 0 && inv.arguments[roles_.keepdim].to_bool();
-  DType input = first.dtype();
-  if (roles_.dtype >= 0 && !inv.arguments[roles_.dtype].is_none()) {
-    input = inv.arguments[roles_.dtype].dtype();
-  }
+  DType input = input_dtype(inv);
   if (!spec_.allow_empty) {
+    const Value& dim = inv.arguments[std::max(roles_.dim, 0)];
+    bool unnamed = roles_.dim < 0 || dim.is_none() ||
+                   (dim.tag() == Value::Tag::Ints && dim.ints().empty());
+    if (unnamed && first.numel() == 0) {
+      fail(ErrorKind::Runtime, op.name(), "Expected reduction dim to be specified for "
+           "input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+    }
     for (int64_t dim : plan.axis_dims) {
       if (plan.shape.size() != 0 && plan.shape[static_cast<size_t>(dim)] == 0) {
         fail(ErrorKind::Index, op.name(), "Expected reduction dim ", dim,
@@ -261,7 +278,9 @@ void RowsBody::allocate(const Operator& op, Invocation& inv, const Plan& plan_in
     if (inv.results[i].is_none()) {
       inv.results[i] = Value(make_tensor(sizes, dtype, first.device()));
     } else {
-      check_output(op, inv.form, inv.results[i].tensor(), sizes, dtype, first.device());
+      const Tensor& out = inv.results[i].tensor();
+      check_output(op, inv.form, out, sizes, follows_output(inv) ? out.dtype() : dtype,
+                   first.device());
     }
     plan.dtypes.push_back(inv.results[i].tensor().dtype());
     plan.sizes.push_back(std::move(sizes));
@@ -493,8 +512,8 @@ void ReductionBody::run_blocks(const Operator& op, Value* arguments, const Tenso
     arguments[roles_.dim] = Value(IntList{view.dim() - 1});
   }
   Value result(out);
-  Invocation inv{&op, Form::Out, static_cast<uint8_t>(op.schema.arguments.size()), 1, arguments,
-                 &result};
+  Invocation inv{&op, Form::Inplace, static_cast<uint8_t>(op.schema.arguments.size()), 1,
+                 arguments, &result};
   blocks_.run(op, inv);
 }
 
@@ -577,7 +596,7 @@ bool ReductionBody::run_split(const Operator& op, Invocation& inv, const Tensor&
   if (roles_.dtype >= 0) {
     last[static_cast<size_t>(roles_.dtype)] = Value();
   }
-  Invocation finish{&op, Form::Out, inv.argument_count, 1, last.data(), &target};
+  Invocation finish{&op, Form::Inplace, inv.argument_count, 1, last.data(), &target};
   combine_.run(op, finish);
   return true;
 }
@@ -593,6 +612,9 @@ std::unique_ptr<Body> make_rows(const Schema& schema, RowSpec spec) {
 }
 
 IntList reduced_dims(const Value& dim, int64_t rank, std::string_view op, bool empty_is_all) {
+  if (rank > 64) {
+    fail(ErrorKind::Runtime, op, "only tensors with up to 64 dims are supported, got ", rank);
+  }
   IntList dims;
   IntArrayRef given;
   int64_t single;

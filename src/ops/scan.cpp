@@ -80,11 +80,13 @@ void extreme_scan_gradient(Gradient& g) {
 }
 
 Tensor log_cum_sum_exp(const Tensor& self, int64_t dim) {
+  wrap_dim(dim, self.dim(), "logcumsumexp");
   if (self.dim() == 0 || self.numel() == 0) {
     return clone(self);
   }
-  // Shifted by the running maximum's last value; rows of -inf stay so.
-  Tensor most = amax(self, {dim}, true);
+  // Shifted by the running maximum's last value; rows of -inf stay so. The shift cancels, in the
+  // gradient too, which must not be left to rounding.
+  Tensor most = detach(amax(self, {dim}, true));
   Tensor shift = masked_fill(most, isinf(most), Scalar(0));
   return add(log(cumsum(exp(sub(self, shift)), dim)), shift);
 }
@@ -99,11 +101,13 @@ RUSHLIGHT_OPERATORS(scan) {
   rows(op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kUnary)
            .doc("Running sum along a dimension; integers sum as int64."),
        scan_spec(Combine::Sum))
-      .gradient("", [](Gradient& g) { g.set(0, reversed_cumsum(g.grad(), g.integer(1))); });
+      .gradient("", [](Gradient& g) { g.set(0, reversed_cumsum(g.grad(), g.integer(1))); })
+      .casts_out();
   rows(op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kUnary)
            .doc("Running product along a dimension; integers multiply as int64."),
        scan_spec(Combine::Prod))
-      .gradient("self result", cumprod_gradient);
+      .gradient("self result", cumprod_gradient)
+      .casts_out();
   rows(op("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
           kFunction | kMethod | kOut)
            .doc("Running maximum and its last position."),

@@ -93,11 +93,13 @@ RUSHLIGHT_OPERATORS(ternary) {
         if (g.needs(2)) {
           g.set(2, where(g.tensor(0), Scalar(0), g.grad()));
         }
-      });
+      })
+      .casts_out(false);
   op("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kUnary)
       .doc("Limits each element to [min, max].")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_bounds(e, false); })
-      .gradient("self", clamp_gradient);
+      .gradient("self", clamp_gradient)
+      .casts_out();
   op("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kUnary)
       .doc("Limits each element to bounds of its own.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_bounds(e, true); })
@@ -107,17 +109,42 @@ RUSHLIGHT_OPERATORS(ternary) {
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_to(e, e.scalar(1), {}); })
       .gradient("self", [](Gradient& g) {
         g.set(0, where(ge(g.tensor(0), g.scalar(1)), g.grad(), Scalar(0)));
+      })
+      .casts_out();
+  op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", kUnary)
+      .doc("The greater of each pair; NaN where either is one.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_to(e, e.in(1), {}); })
+      .gradient("self min", [](Gradient& g) {
+        if (g.needs(0)) {
+          g.set(0, where(ge(g.tensor(0), g.tensor(1)), g.grad(), Scalar(0)));
+        }
+        if (g.needs(1)) {
+          g.set(1, where(lt(g.tensor(0), g.tensor(1)), g.grad(), Scalar(0)));
+        }
       });
   op("clamp_max(Tensor self, Scalar max) -> Tensor", kUnary)
       .doc("The lesser of each element and max.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_to(e, {}, e.scalar(1)); })
       .gradient("self", [](Gradient& g) {
         g.set(0, where(le(g.tensor(0), g.scalar(1)), g.grad(), Scalar(0)));
+      })
+      .casts_out();
+  op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", kUnary)
+      .doc("The lesser of each pair; NaN where either is one.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_to(e, {}, e.in(1)); })
+      .gradient("self max", [](Gradient& g) {
+        if (g.needs(0)) {
+          g.set(0, where(le(g.tensor(0), g.tensor(1)), g.grad(), Scalar(0)));
+        }
+        if (g.needs(1)) {
+          g.set(1, where(gt(g.tensor(0), g.tensor(1)), g.grad(), Scalar(0)));
+        }
       });
   op("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kUnary)
       .doc("Another name of clamp.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_bounds(e, false); })
-      .gradient("self", clamp_gradient);
+      .gradient("self", clamp_gradient)
+      .casts_out();
   op("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kUnary)
       .doc("Another name of clamp.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_bounds(e, true); })

@@ -181,7 +181,8 @@ RUSHLIGHT_OPERATORS(unary) {
       .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {
         Expr x = e.dtype() == DType::Bool ? loop::cast(e.in(0), DType::Int64) : e.in(0);
         return x * x;
-      });
+      })
+      .casts_out();
   op("neg(Tensor self) -> Tensor", kUnary)
       .doc("-x.")
       .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {

@@ -1,0 +1,166 @@
+// Normalisation of channels: over the batch, over each sample, or by running statistics.
+#include "ops/operator.h"
+
+#include <rushlight/generated/functions.h>
+
+namespace rushlight {
+namespace {
+
+struct Statistics {
+  Tensor variance;
+  Tensor mean;
+};
+
+struct Affine {
+  const Tensor& weight;
+  const Tensor& bias;
+};
+
+void check_channels(std::string_view op, std::string_view name, const Tensor& x, int64_t channels) {
+  if (x.defined() && x.numel() != channels) {
+    fail(ErrorKind::Runtime, op, name, " should contain ", channels, " elements not ", x.numel());
+  }
+}
+
+int64_t check_input(std::string_view op, const Tensor& input, const Affine& affine,
+                    const Tensor& running_mean, const Tensor& running_var, bool from_input) {
+  if (input.dim() < 2) {
+    fail(ErrorKind::Runtime, op, "expected an input of at least 2 dimensions, (N, C, ...), got ",
+         input.sizes());
+  }
+  if (!input.is_floating_point()) {
+    fail(ErrorKind::Runtime, op, "\"", op, "\" not implemented for '",
+         scalar_type_name(input.dtype()), "': expected a floating-point input");
+  }
+  if (!from_input && !running_mean.defined()) {
+    fail(ErrorKind::Runtime, op, "running_mean must be defined in evaluation mode");
+  }
+  if (!from_input && !running_var.defined()) {
+    fail(ErrorKind::Runtime, op, "running_var must be defined in evaluation mode");
+  }
+  int64_t channels = input.sizes()[1];
+  check_channels(op, "weight", affine.weight, channels);
+  check_channels(op, "bias", affine.bias, channels);
+  check_channels(op, "running_mean", running_mean, channels);
+  check_channels(op, "running_var", running_var, channels);
+  return channels;
+}
+
+// Halves are normalised in float.
+Tensor wide(const Tensor& x) {
+  return x.defined() && element_size(x.dtype()) == 2 ? to(x, DType::Float32) : x;
+}
+
+// (C) beside (N, C, ...).
+Tensor by_channel(const Tensor& x, int64_t rank) {
+  IntList shape(static_cast<size_t>(rank), 1);
+  shape[1] = x.numel();
+  return reshape(x, shape);
+}
+
+// running = (1 - momentum) * running + momentum * now, which no gradient passes through.
+void move_running(const Tensor& running, const Tensor& now, double momentum) {
+  if (!running.defined()) {
+    return;
+  }
+  Tensor target = detach(running);
+  Tensor moved = add(mul(wide(target), Scalar(1 - momentum)), mul(detach(now), Scalar(momentum)));
+  copy_(target, moved, false);
+  running.bump_version();
+}
+
+// What the elements of a channel become; the variance with n - 1 goes into the running one.
+void update_running(const Statistics& found, const Tensor& running_mean, const Tensor& running_var,
+                    double momentum, int64_t count) {
+  move_running(running_mean, found.mean, momentum);
+  double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
+  move_running(running_var, mul(detach(found.variance), Scalar(unbiased)), momentum);
+}
+
+Tensor normalize(const Tensor& input, const Statistics& by, const Affine& affine, double eps) {
+  Tensor scale = rsqrt(add(by.variance, Scalar(eps)));
+  Tensor out = mul(sub(wide(input), by.mean), scale);
+  if (affine.weight.defined()) {
+    out = mul(out, by_channel(wide(affine.weight), input.dim()));
+  }
+  if (affine.bias.defined()) {
+    out = add(out, by_channel(wide(affine.bias), input.dim()));
+  }
+  return to(out, input.dtype());
+}
+
+Statistics running(const Tensor& mean, const Tensor& variance, int64_t rank) {
+  return {by_channel(wide(variance), rank), by_channel(wide(mean), rank)};
+}
+
+Statistics measured(const Tensor& input, const IntList& dims) {
+  auto [variance, mean] = var_mean(wide(input), dims, Scalar(0), true);
+  return {variance, mean};
+}
+
+Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                     const Tensor& running_mean, const Tensor& running_var, bool training,
+                     double momentum, double eps, bool) {
+  Affine affine{weight, bias};
+  int64_t channels =
+      check_input("batch_norm", input, affine, running_mean, running_var, training);
+  if (!training) {
+    return normalize(input, running(running_mean, running_var, input.dim()), affine, eps);
+  }
+  IntList dims{0};
+  for (int64_t dim = 2; dim < input.dim(); ++dim) {
+    dims.push_back(dim);
+  }
+  Statistics found = measured(input, dims);
+  Statistics flat{reshape(found.variance, {channels}), reshape(found.mean, {channels})};
+  update_running(flat, running_mean, running_var, momentum,
+                 channels == 0 ? 0 : input.numel() / channels);
+  return normalize(input, found, affine, eps);
+}
+
+Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        const Tensor& running_mean, const Tensor& running_var,
+                        bool use_input_stats, double momentum, double eps, bool) {
+  Affine affine{weight, bias};
+  check_input("instance_norm", input, affine, running_mean, running_var, use_input_stats);
+  if (!use_input_stats) {
+    return normalize(input, running(running_mean, running_var, input.dim()), affine, eps);
+  }
+  IntList dims;
+  int64_t count = 1;
+  for (int64_t dim = 2; dim < input.dim(); ++dim) {
+    dims.push_back(dim);
+    count *= input.sizes()[static_cast<size_t>(dim)];
+  }
+  if (dims.empty()) {
+    fail(ErrorKind::Runtime, "instance_norm", "expected an input (N, C, ...) with at least one "
+         "dimension after the channels, got ", input.sizes());
+  }
+  Statistics found = measured(input, dims);
+  auto over_batch = [&](const Tensor& x) {
+    int64_t channels = input.sizes()[1];
+    return mean(reshape(x, {input.sizes()[0], channels}), IntList{0}, false, std::nullopt);
+  };
+  update_running({over_batch(found.variance), over_batch(found.mean)}, running_mean, running_var,
+                 momentum, count);
+  return normalize(input, found, affine, eps);
+}
+
+}  // namespace
+
+RUSHLIGHT_OPERATORS(normalization_batch) {
+  op("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+     "Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) "
+     "-> Tensor",
+     kFunction)
+      .doc("Normalises each channel of (N, C, ...) over the batch, or by running statistics.")
+      .composition(batch_norm_of);
+  op("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+     "Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "
+     "-> Tensor",
+     kFunction)
+      .doc("Normalises each channel of each sample of (N, C, ...).")
+      .composition(instance_norm_of);
+}
+
+}  // namespace rushlight

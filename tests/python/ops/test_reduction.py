@@ -1,0 +1,68 @@
+"""Reductions: overloads, out= and gradients."""
+
+import pytest
+
+import rushlight as torch
+
+
+def test_whole_reductions_take_out():
+    x = torch.tensor([[1.0, 4.0], [3.0, 2.0]])
+    out = torch.empty(0)
+    assert torch.max(x, out=out) is out
+    assert out.item() == 4.0
+    assert torch.min(x, out=out).item() == 1.0
+    assert torch.mean(x, out=out).item() == 2.5
+
+
+def test_max_prefers_a_tensor_to_a_dimension():
+    assert torch.max(torch.tensor([2, 9]), torch.tensor(5)).tolist() == [5, 9]
+    assert torch.min(torch.tensor([2, 9]), torch.tensor(5)).tolist() == [2, 5]
+
+
+def test_all_and_any_take_one_dimension():
+    x = torch.tensor([[True, False], [True, True]])
+    assert torch.all(x, dim=0).tolist() == [True, False]
+    assert torch.all(x, 1).tolist() == [False, True]
+    assert torch.any(x, 1).tolist() == [True, True]
+
+
+def test_variance_and_mean_with_unbiased():
+    x = torch.tensor([[1.0, 3.0], [5.0, 9.0]])
+    variance, mean = torch.var_mean(x, unbiased=False)
+    assert (variance.item(), mean.item()) == (8.75, 4.5)
+    deviation, mean = torch.std_mean(x, 1, unbiased=False)
+    assert deviation.tolist() == [1.0, 2.0]
+    assert mean.tolist() == [2.0, 7.0]
+
+
+def test_sum_follows_the_dtype_of_out():
+    out = torch.empty(2, dtype=torch.float32)
+    assert torch.sum(torch.tensor([[1, 2], [3, 4]]), dim=[1], out=out).tolist() == [3.0, 7.0]
+    narrow = torch.empty(2, dtype=torch.int32)
+    torch.cumsum(torch.tensor([1, 2]), 0, out=narrow)
+    assert narrow.tolist() == [1, 3]
+
+
+def test_extremes_need_the_exact_dtype_of_out():
+    with pytest.raises(RuntimeError, match="dtype"):
+        torch.amax(torch.tensor([1.0]), 0, out=torch.empty((), dtype=torch.float64))
+
+
+def test_counting_norm_has_a_zero_gradient():
+    x = torch.tensor([1.0, 0.0, 3.0], requires_grad=True)
+    count = torch.linalg.vector_norm(x, 0)
+    count.backward()
+    assert count.item() == 2.0
+    assert x.grad.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_tensordot_broadcasts_sizes_of_one():
+    a = torch.tensor([[2.0, 3.0]])
+    b = torch.tensor([[1.0], [10.0]])
+    assert torch.tensordot(a, b, dims=([0], [0])).tolist() == [[22.0], [33.0]]
+
+
+def test_products_of_no_elements():
+    a = torch.zeros(2, 3, 0)
+    assert torch.matmul(a, torch.zeros(0, 4)).tolist() == torch.zeros(2, 3, 4).tolist()
+    assert (torch.zeros(0, 3, 0) @ torch.zeros(0, 4)).shape == (0, 3, 4)
