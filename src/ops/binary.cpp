@@ -170,10 +170,10 @@ RUSHLIGHT_OPERATORS(binary) {
       .doc("Division rounded down.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
         check_divisor("floor_divide", other, result_type(self, other));
-        return _div_rounded(self, other, "floor");
+        // The result has no gradient, not even one of zeros.
+        return _div_rounded(detach(self), detach(other), "floor");
       })
-      .casts_out()
-      .not_differentiable();
+      .casts_out();
   op("_remainder(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
       .doc("self modulo other, without a check for zero.")
       .elementwise(Rule::Promote, [](Elementwise& e) {

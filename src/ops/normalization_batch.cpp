@@ -24,7 +24,8 @@ void check_channels(std::string_view op, std::string_view name, const Tensor& x,
 
 int64_t check_input(std::string_view op, const Tensor& input, const Affine& affine,
                     const Tensor& running_mean, const Tensor& running_var, bool from_input) {
-  if (input.dim() < 2) {
+  bool empty = input.dim() == 1 && input.numel() == 0;  // no channels
+  if (input.dim() < 2 && !empty) {
     fail(ErrorKind::Runtime, op, "expected an input of at least 2 dimensions, (N, C, ...), got ",
          input.sizes());
   }
@@ -38,7 +39,7 @@ int64_t check_input(std::string_view op, const Tensor& input, const Affine& affi
   if (!from_input && !running_var.defined()) {
     fail(ErrorKind::Runtime, op, "running_var must be defined in evaluation mode");
   }
-  int64_t channels = input.sizes()[1];
+  int64_t channels = empty ? 0 : input.sizes()[1];
   check_channels(op, "weight", affine.weight, channels);
   check_channels(op, "bias", affine.bias, channels);
   check_channels(op, "running_mean", running_mean, channels);
@@ -104,6 +105,9 @@ Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bi
   Affine affine{weight, bias};
   int64_t channels =
       check_input("batch_norm", input, affine, running_mean, running_var, training);
+  if (channels == 0) {
+    return clone(input);
+  }
   if (!training) {
     return normalize(input, running(running_mean, running_var, input.dim()), affine, eps);
   }

@@ -370,10 +370,12 @@ RUSHLIGHT_OPERATORS(reduction) {
       .gradient("self result", extreme_gradient);
   op("max(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("Maximum of all elements.")
-      .composition([](const Tensor& self) -> Tensor { return whole_extreme(self, true); });
+      .composition([](const Tensor& self) -> Tensor { return whole_extreme(self, true); })
+      .casts_out();
   op("min(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("Minimum of all elements.")
-      .composition([](const Tensor& self) -> Tensor { return whole_extreme(self, false); });
+      .composition([](const Tensor& self) -> Tensor { return whole_extreme(self, false); })
+      .casts_out();
   // Before the form with dim, for which a tensor of one integer could pass.
   op("max.other(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("Another name of maximum.")
@@ -424,12 +426,9 @@ RUSHLIGHT_OPERATORS(reduction) {
       .composition([](const Tensor& self, std::optional<int64_t> dim,
                       bool keepdim) -> std::tuple<Tensor, Tensor> {
         IntList dims = dim ? IntList{*dim} : IntList();
-        IntList wrapped = reduced_dims(Value(dims), self.dim(), "aminmax");
-        for (int64_t at : wrapped) {
-          if (self.dim() != 0 && self.sizes()[static_cast<size_t>(at)] == 0) {
-            fail(ErrorKind::Runtime, "aminmax", "aminmax(): cannot compute aminmax over an empty "
-                 "dimension as the operation has no identity");
-          }
+        if (!dim && self.numel() == 0) {
+          fail(ErrorKind::Runtime, "aminmax", "cannot compute aminmax over an empty dimension as "
+               "the operation has no identity, got shape ", self.sizes());
         }
         return {amin(self, dims, keepdim), amax(self, dims, keepdim)};
       });
@@ -563,7 +562,7 @@ RUSHLIGHT_OPERATORS(reduction) {
                return loop::where(r.in(0) == zero, zero, loop::constant(1, r.dtype()));
              },
              {}})
-      .gradient("", [](Gradient& g) { g.set(0, zeros(g.sizes(0), g.grad().options())); });
+      .gradient("", [](Gradient&) {});
   op("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
      "ScalarType? dtype=None) -> Tensor",
      kFunction | kOut)
