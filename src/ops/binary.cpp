@@ -104,6 +104,22 @@ Expr log_add_exp(Elementwise& e, bool base2) {
   return loop::where(a == b, a + (base2 ? 1.0 : 0.6931471805599453), sum);
 }
 
+// Equal arguments, infinite ones too, share the gradient.
+void log_add_exp_gradient(Gradient& g, double log_base) {
+  Tensor a = g.tensor(0);
+  Tensor b = g.tensor(1);
+  Tensor gap = masked_fill(sub(a, b), eq(a, b), Scalar(0));
+  if (log_base != 1.0) {
+    gap = mul(gap, Scalar(log_base));
+  }
+  if (g.needs(0)) {
+    g.set(0, mul(g.grad(), sigmoid(gap)));
+  }
+  if (g.needs(1)) {
+    g.set(1, mul(g.grad(), sigmoid(neg(gap))));
+  }
+}
+
 }  // namespace
 
 RUSHLIGHT_OPERATORS(binary) {
@@ -249,10 +265,12 @@ RUSHLIGHT_OPERATORS(binary) {
       .gradient("", nullptr);
   op("logaddexp(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("log(exp(self) + exp(other)), without overflow.")
-      .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, false); });
+      .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, false); })
+      .gradient("self other", [](Gradient& g) { log_add_exp_gradient(g, 1.0); });
   op("logaddexp2(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("log2(2^self + 2^other), without overflow.")
-      .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, true); });
+      .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, true); })
+      .gradient("self other", [](Gradient& g) { log_add_exp_gradient(g, 0.6931471805599453); });
   op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("self * log(other); 0 where self is 0.")
       .elementwise(Rule::Float, [](Elementwise& e) {

@@ -84,11 +84,16 @@ Tensor log_cum_sum_exp(const Tensor& self, int64_t dim) {
   if (self.dim() == 0 || self.numel() == 0) {
     return clone(self);
   }
-  // Shifted by the running maximum's last value; rows of -inf stay so. The shift cancels, in the
-  // gradient too, which must not be left to rounding.
-  Tensor most = detach(amax(self, {dim}, true));
-  Tensor shift = masked_fill(most, isinf(most), Scalar(0));
-  return add(log(cumsum(exp(sub(self, shift)), dim)), shift);
+  // Each pass doubles how many elements a position has taken in. One shift for a whole row would
+  // lose those far below its maximum.
+  int64_t length = self.size(dim);
+  Tensor total = self;
+  for (int64_t step = 1; step < length; step *= 2) {
+    Tensor later = narrow(total, dim, step, length - step);
+    Tensor earlier = narrow(total, dim, 0, length - step);
+    total = cat({narrow(total, dim, 0, step), logaddexp(later, earlier)}, dim);
+  }
+  return length == 1 ? clone(self) : total;
 }
 
 }  // namespace

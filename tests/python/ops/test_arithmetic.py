@@ -111,3 +111,11 @@ def test_isclose_refuses_negative_tolerances():
     with pytest.raises(RuntimeError, match="atol must be greater than or equal to zero"):
         torch.isclose(x, x, atol=-0.1)
     assert torch.isclose(x, torch.tensor([math.nan])).tolist() == [False]
+
+
+def test_logaddexp_shares_the_gradient_of_equal_arguments():
+    a = torch.tensor([1.0, -math.inf], requires_grad=True)
+    b = torch.tensor([1.0, -math.inf], requires_grad=True)
+    torch.logaddexp(a, b).sum().backward()
+    assert a.grad.tolist() == [0.5, 0.5]
+    assert b.grad.tolist() == [0.5, 0.5]

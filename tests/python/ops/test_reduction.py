@@ -66,3 +66,13 @@ def test_products_of_no_elements():
     a = torch.zeros(2, 3, 0)
     assert torch.matmul(a, torch.zeros(0, 4)).tolist() == torch.zeros(2, 3, 4).tolist()
     assert (torch.zeros(0, 3, 0) @ torch.zeros(0, 4)).shape == (0, 3, 4)
+
+
+def test_logcumsumexp_keeps_elements_far_below_the_maximum():
+    x = torch.tensor([-200.0, -200.0, 0.0], requires_grad=True)
+    y = torch.logcumsumexp(x, 0)
+    assert y.tolist() == pytest.approx([-200.0, -199.30685, 0.0])
+    y.sum().backward()
+    assert x.grad.tolist() == pytest.approx([1.5, 0.5, 1.0])
+    with pytest.raises(IndexError):
+        torch.logcumsumexp(torch.zeros(0), 3)
