@@ -1,8 +1,10 @@
 // tensor, as_tensor, from_numpy, frombuffer, and what tensors give back: tolist.
 #include <cmath>
+#include <vector>
 
 #include "from_data.h"
 #include "module.h"
+#include "override.h"
 
 namespace rushlight::python {
 namespace {
@@ -37,7 +39,32 @@ void ask_for_gradient(const Tensor& tensor) {
   tensor.requires_grad_(true);
 }
 
+// A call that a mode or an argument's __torch_function__ takes over: its result, or null with no
+// error pending where none does.
+PyObject* overridden(const char* name, PyObject* args, PyObject* kwargs) {
+  std::vector<PyObject*> values(PySequence_Fast_ITEMS(args),
+                                PySequence_Fast_ITEMS(args) + PyTuple_GET_SIZE(args));
+  if (!modes_active() && (values.empty() || !has_override(values[0]))) {
+    return nullptr;
+  }
+  return guarded([&] {
+    const auto count = static_cast<Py_ssize_t>(values.size());
+    const Ref keywords = owned(kwargs == nullptr ? PyTuple_New(0) : PySequence_Tuple(kwargs));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords.get()); ++i) {
+      values.push_back(PyDict_GetItem(kwargs, PyTuple_GET_ITEM(keywords.get(), i)));
+    }
+    const Ref function = owned(PyObject_GetAttrString(extension_module(), name));
+    return check(call_override(function.get(), values.data(), count, keywords.get()));
+  });
+}
+
 PyObject* make_tensor_of(PyObject*, PyObject* args, PyObject* kwargs) {
+  if (PyObject* result = overridden("tensor", args, kwargs)) {
+    return result;
+  }
+  if (PyErr_Occurred()) {
+    return nullptr;
+  }
   static const char* names[] = {"data",       "dtype", "device", "requires_grad",
                                 "pin_memory", "names", nullptr};
   PyObject* data = nullptr;
@@ -68,6 +95,12 @@ PyObject* make_tensor_of(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  if (PyObject* result = overridden("as_tensor", args, kwargs)) {
+    return result;
+  }
+  if (PyErr_Occurred()) {
+    return nullptr;
+  }
   static const char* names[] = {"data", "dtype", "device", nullptr};
   PyObject* data = nullptr;
   PyObject* dtype = nullptr;

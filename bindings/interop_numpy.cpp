@@ -84,6 +84,57 @@ IntList element_strides(IntList strides, IntArrayRef sizes, int64_t item) {
   return strides;
 }
 
+// The dtype of a buffer's elements in native order; false for all that tensors do not hold.
+bool dtype_of_format(const Py_buffer& view, DType* dtype) {
+  struct Format {
+    const char* text;
+    DType dtype;
+  };
+  static constexpr DType kLong = sizeof(long) == 8 ? DType::Int64 : DType::Int32;
+  static constexpr DType kUnsignedLong = sizeof(long) == 8 ? DType::UInt64 : DType::UInt32;
+  static constexpr Format kFormats[] = {
+      {"?", DType::Bool},        {"b", DType::Int8},    {"B", DType::UInt8},
+      {"h", DType::Int16},       {"H", DType::UInt16},  {"i", DType::Int32},
+      {"I", DType::UInt32},      {"l", kLong},          {"L", kUnsignedLong},
+      {"q", DType::Int64},       {"Q", DType::UInt64},  {"e", DType::Float16},
+      {"f", DType::Float32},     {"d", DType::Float64}, {"Zf", DType::Complex64},
+      {"Zd", DType::Complex128},
+  };
+  for (const Format& format : kFormats) {
+    if (view.format != nullptr && std::strcmp(view.format, format.text) == 0 &&
+        view.itemsize == element_size(format.dtype)) {
+      *dtype = format.dtype;
+      return true;
+    }
+  }
+  return false;
+}
+
+void warn_of_read_only() {
+  warn(
+      "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
+      "This means writing to this tensor will result in undefined behavior. You may want to copy "
+      "the array to protect its data or make it writable before converting it to a tensor.");
+}
+
+// An array's buffer, held for a scope.
+struct ArrayView {
+  Py_buffer view{};
+  bool valid;
+  explicit ArrayView(PyObject* array)
+      : valid(PyObject_GetBuffer(array, &view, PyBUF_RECORDS_RO) == 0) {
+    if (!valid) {
+      PyErr_Clear();
+    }
+  }
+  ~ArrayView() {
+    if (valid) {
+      PyBuffer_Release(&view);
+    }
+  }
+  ArrayView(const ArrayView&) = delete;
+};
+
 // ---- The object whose buffer a made array looks at -------------------------------------------
 struct MemoryObject {
   PyObject_HEAD Tensor tensor;
@@ -261,6 +312,19 @@ Tensor tensor_over(PyObject* owner, void* data, IntArrayRef sizes, IntArrayRef s
 }
 
 Tensor tensor_from_array(PyObject* array, bool warn_read_only) {
+  const ArrayView buffer(array);
+  DType element;
+  if (buffer.valid && dtype_of_format(buffer.view, &element)) {
+    const auto rank = static_cast<size_t>(buffer.view.ndim);
+    const IntArrayRef sizes(reinterpret_cast<const int64_t*>(buffer.view.shape), rank);
+    const IntArrayRef steps(reinterpret_cast<const int64_t*>(buffer.view.strides), rank);
+    const IntList strides = element_strides(IntList(steps), sizes, element_size(element));
+    if (warn_read_only && buffer.view.readonly != 0) {
+      warn_of_read_only();
+    }
+    return tensor_over(array, buffer.view.buf, sizes, strides, element);
+  }
+  // What has no buffer that fits: the array's own words for the error, or its interface.
   const DType dtype = numpy_dtype(array);
   check_byte_order(array);
   const Ref interface = owned(PyObject_GetAttrString(array, "__array_interface__"));
@@ -270,10 +334,7 @@ Tensor tensor_from_array(PyObject* array, bool warn_read_only) {
     fail(ErrorKind::Type, "from_numpy", "the array does not tell where its memory is");
   }
   if (warn_read_only && PyTuple_GET_ITEM(data, 1) == Py_True) {
-    warn(
-        "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
-        "This means writing to this tensor will result in undefined behavior. You may want to copy "
-        "the array to protect its data or make it writable before converting it to a tensor.");
+    warn_of_read_only();
   }
   const Ref shape = owned(PyObject_GetAttrString(array, "shape"));
   const IntList sizes = integers(shape.get());

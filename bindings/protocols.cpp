@@ -1,4 +1,6 @@
 // Tensor as a Python container and value: len, iteration, membership, hash, repr, subscripts.
+#include <rushlight/printing.h>
+
 #include "core_call.h"
 #include "module.h"
 #include "override.h"
@@ -73,7 +75,10 @@ PyObject* repr_slot(PyObject* self) {
     return override_slot("__repr__", &self, 1);
   }
   return guarded([&] {
-    std::string text = tensor_of(self).to_string();
+    // A subclass prints under its own name; a parameter is shown as the tensor that it holds.
+    const std::string name = type_name(self);
+    const bool plain = Py_TYPE(self) == tensor_type || name == "Parameter" || name == "Buffer";
+    std::string text = to_string(tensor_of(self), plain ? "tensor" : name);
     return check(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
   });
 }

@@ -93,6 +93,10 @@ def _construct(*args: object, **kwargs: object) -> Tensor:
     import rushlight as torch
 
     device = kwargs.pop("device", None)
+    if not args and "size" in kwargs:
+        args = tuple(kwargs.pop("size"))
+    elif not args and "data" in kwargs:
+        args = (kwargs.pop("data"),)
     if kwargs:
         raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
     dtype = torch.get_default_dtype()
@@ -100,15 +104,13 @@ def _construct(*args: object, **kwargs: object) -> Tensor:
         return torch.empty(0, dtype=dtype, device=device)
     first = args[0]
     if len(args) == 1 and isinstance(first, Tensor):
-        if first.dtype is not dtype and type(first) is Tensor and first.is_cpu and device is None:
-            raise TypeError(f"expected {torch.empty(0, dtype=dtype).type()} (got {first.type()})")
         return first.detach()
     if len(args) == 1 and isinstance(first, torch.Size):
         return torch.empty(first, dtype=dtype, device=device)
     if all(isinstance(size, int) for size in args):
         return torch.empty(args, dtype=dtype, device=device)
     if len(args) == 1:
-        if isinstance(first, (float, complex, str)) or first is None:
+        if isinstance(first, (float, complex)) or first is None:
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
         return torch.tensor(first, dtype=dtype, device=device)
     raise TypeError("Tensor() takes sizes, or one sequence or tensor of data")

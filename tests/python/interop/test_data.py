@@ -161,3 +161,19 @@ def test_storages_show_the_bytes():
     storage.resize_(20)
     assert storage.nbytes() == 20
     assert tensor.tolist() == [0, 1, 2]
+
+
+def test_the_device_of_a_context_is_used():
+    with torch.device("meta"):
+        assert torch.tensor([1.0]).is_meta
+        assert torch.as_tensor([1]).is_meta
+    assert not torch.tensor([1.0]).is_meta
+
+
+def test_the_class_makes_tensors_of_sizes_and_data():
+    assert torch.Tensor(2, 3).shape == (2, 3)
+    assert torch.Tensor(size=(2, 3)).shape == (2, 3)
+    assert torch.Tensor([1, 2]).dtype is torch.float32
+    assert torch.Tensor(data=[1]).tolist() == [1.0]
+    with pytest.raises(TypeError, match="data must be a sequence"):
+        torch.Tensor(2.5)

@@ -74,3 +74,12 @@ def test_profiles_change_the_digits():
 def test_no_memory_no_numbers():
     meta = rushlight.empty(2, 3, device="meta", dtype=rushlight.int32)
     assert repr(meta) == "tensor(..., device='meta', size=(2, 3), dtype=torch.int32)"
+
+
+def test_subclasses_print_under_their_name():
+    class Mine(rushlight.Tensor):
+        pass
+
+    assert repr(rushlight.ones(2).as_subclass(Mine)) == "Mine([1., 1.])"
+    parameter = rushlight.nn.Parameter(rushlight.ones(1))
+    assert repr(parameter) == "Parameter containing:\ntensor([1.], requires_grad=True)"
