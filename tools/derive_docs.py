@@ -25,8 +25,8 @@ ARGUMENT = re.compile(
 RESULT = re.compile(r"^(\w+)(?:\((\w+!?)\))?(\[\])?(?:\s+(\w+))?$")
 TYPES = {
     "Tensor": "Tensor", "Scalar": "Number", "int": "_int", "SymInt": "_int", "float": "_float",
-    "bool": "_bool", "str": "str", "ScalarType": "dtype", "Device": "DeviceLike",
-    "Layout": "layout", "MemoryFormat": "memory_format", "Generator": "Generator",
+    "bool": "_bool", "str": "str", "ScalarType": "_dtype", "Device": "DeviceLike",
+    "Layout": "_layout", "MemoryFormat": "_memory_format", "Generator": "Generator",
 }  # fmt: skip
 PREFIXES = {"special_": "special", "linalg_": "linalg", "fft_": "fft"}
 KEYWORDS = {"from", "lambda", "in", "is", "not", "or", "and", "for", "if", "import"}
@@ -190,6 +190,10 @@ _float = float
 _bool = bool
 Number = Union[_int, _float, _bool, complex]
 DeviceLike = Union[device, str]
+_dtype = dtype
+_device = device
+_layout = layout
+_memory_format = memory_format
 """
 CLASSES = """
 class dtype:
@@ -226,7 +230,7 @@ class Generator:
 class OutOfMemoryError(RuntimeError): ...
 """
 PROPERTIES = {
-    "shape": "Size", "dtype": "dtype", "device": "device", "layout": "layout", "ndim": "_int",
+    "shape": "Size", "dtype": "_dtype", "device": "_device", "layout": "_layout", "ndim": "_int",
     "itemsize": "_int", "nbytes": "_int", "T": "Tensor", "mT": "Tensor", "H": "Tensor",
     "mH": "Tensor", "requires_grad": "_bool", "data": "Tensor", "grad": "Tensor | None",
     "is_leaf": "_bool", "_version": "_int", "is_cpu": "_bool", "is_meta": "_bool",
@@ -236,7 +240,7 @@ METHODS = {
     "dim": "self) -> _int", "numel": "self) -> _int", "item": "self) -> Number",
     "stride": "self, dim: _int | None = None) -> Any",
     "size": "self, dim: _int | None = None) -> Any",
-    "is_contiguous": "self, memory_format: memory_format = ...) -> _bool",
+    "is_contiguous": "self, memory_format: _memory_format = ...) -> _bool",
     "data_ptr": "self) -> _int", "element_size": "self) -> _int", "cpu": "self) -> Tensor",
     "to": "self, *args: Any, **kwargs: Any) -> Tensor",
     "requires_grad_": "self, requires_grad: _bool = True) -> Tensor",
@@ -302,7 +306,7 @@ def package_stub(torch: object, operators: list[Operator]) -> str:
 
 def prefix_stub(operators: list[Operator], prefix: str) -> str:
     found = {n: o for n, o in group(operators, "function").items() if n.startswith(prefix)}
-    names = "DeviceLike, Generator, Number, Tensor, dtype, layout, memory_format"
+    names = "DeviceLike, Generator, Number, Tensor, _dtype, _layout, _memory_format"
     head = [HEAD, IMPORTS, f"from rushlight import {names}\n"]
     head += ["_int = int", "_float = float", "_bool = bool"]
     return "\n".join([*head, *stubs_of(found, False, prefix)]) + "\n"
