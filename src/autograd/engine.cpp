@@ -11,8 +11,8 @@
 namespace rushlight::autograd {
 namespace {
 
-thread_local GraphTask* current_task = nullptr;
-thread_local int depth = 0;
+thread_local GraphTask* current_task __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local int depth __attribute__((tls_model("initial-exec"))) = 0;
 
 // Backward inside backward beyond this depth goes on with a stack of its own.
 constexpr int kMaxDepth = 60;

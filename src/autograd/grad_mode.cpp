@@ -39,7 +39,7 @@ bool InferenceMode::is_enabled() {
 namespace autograd {
 
 namespace {
-thread_local bool check_nan = true;
+thread_local bool check_nan __attribute__((tls_model("initial-exec"))) = true;
 }
 
 bool anomaly_enabled() {

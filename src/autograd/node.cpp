@@ -15,12 +15,12 @@ std::string (*forward_trace_text)() = nullptr;
 
 namespace {
 
-thread_local uint64_t next_sequence = 0;
+thread_local uint64_t next_sequence __attribute__((tls_model("initial-exec"))) = 0;
 
 // Nodes of this thread that wait to be deleted, while one is. Plain pointers, so that they may be
 // used while thread-local objects are destroyed.
-thread_local Node* dead_nodes = nullptr;
-thread_local bool deleting = false;
+thread_local Node* dead_nodes __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local bool deleting __attribute__((tls_model("initial-exec"))) = false;
 
 // Blocks start with their size: some nodes are longer than their type says.
 constexpr size_t kHeader = 16;

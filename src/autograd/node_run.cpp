@@ -7,7 +7,7 @@
 namespace rushlight::autograd {
 namespace {
 
-thread_local Node* current_node = nullptr;
+thread_local Node* current_node __attribute__((tls_model("initial-exec"))) = nullptr;
 
 class RunningNode {
  public:

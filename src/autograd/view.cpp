@@ -40,6 +40,50 @@ Tensor view_base(const Tensor& view) {
   return meta != nullptr && meta->view != nullptr ? meta->view->base : Tensor();
 }
 
+namespace {
+
+// `indirect`: not the view itself was written, but its base or another view of that.
+[[noreturn]] void fail_view_write(const AutogradMetaImpl& meta, bool indirect) {
+  std::string what;
+  const char* written = indirect
+                            ? " and its base or another view of its base has been modified inplace"
+                            : " and is being modified inplace";
+  Creation creation = meta.view->creation;
+  if (meta.grad_fn) {
+    std::string name = meta.grad_fn->name();
+    size_t end = name.rfind("Backward");
+    what = cat("Output ", meta.output, " of ", name.substr(0, end), " is a view", written, ".");
+  } else if (creation == Creation::Inference) {
+    what = cat("A view was created in inference mode", written, " in normal mode.");
+  } else {
+    what = cat("A view was created in no_grad mode", written, " with grad mode enabled.");
+  }
+  switch (creation) {
+    case Creation::MultiOutput:
+      fail(ErrorKind::Runtime, "", what,
+           " This view is the output of a function that returns multiple views. Such functions do "
+           "not allow the output views to be modified inplace. You should replace the inplace "
+           "operation by an out-of-place one.");
+    case Creation::CustomFunction:
+      fail(ErrorKind::Runtime, "", what,
+           " This view was created inside a custom Function (or because an input was returned "
+           "as-is) and the autograd logic to handle view+inplace would override the custom "
+           "backward associated with the custom Function, leading to incorrect gradients. This "
+           "behavior is forbidden. You can fix this by cloning the output of the custom Function.");
+    default:
+      break;
+  }
+  const char* block = creation == Creation::Inference ? "inference_mode" : "no_grad";
+  fail(ErrorKind::Runtime, "", what,
+       " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
+       "your code by moving both the view and the inplace either both inside the ",
+       block,
+       " block (if you don't want the inplace to be tracked) or both outside (if you want "
+       "the inplace to be tracked).");
+}
+
+}  // namespace
+
 NodePtr grad_fn(const Tensor& tensor) {
   AutogradMetaImpl* meta = meta_of(tensor);
   if (meta == nullptr) {
@@ -49,6 +93,9 @@ NodePtr grad_fn(const Tensor& tensor) {
   if (view == nullptr || (!meta->grad_fn && !view->base.requires_grad()) ||
       view->version == tensor.version() || view->base.dtype() != tensor.dtype()) {
     return meta->grad_fn;
+  }
+  if (view->creation != Creation::Default) {
+    fail_view_write(*meta, true);
   }
   EnableGradGuard on;
   DoorGuard open(kAutogradDoor, 0);
@@ -80,54 +127,11 @@ void rebase_history(const Tensor& tensor, const NodePtr& node, uint32_t edge, ui
   tensor.impl()->set(TensorImpl::kRequiresGrad, true);
 }
 
-namespace {
-
-[[noreturn]] void fail_view_write(const Tensor& tensor, const AutogradMetaImpl& meta) {
-  std::string what;
-  Creation creation = meta.view->creation;
-  if (meta.grad_fn) {
-    std::string name = meta.grad_fn->name();
-    size_t end = name.rfind("Backward");
-    what = cat("Output ", meta.output, " of ", name.substr(0, end),
-               " is a view and is being modified inplace.");
-  } else if (creation == Creation::Inference) {
-    what = "A view was created in inference mode and is being modified inplace in normal mode.";
-  } else {
-    what =
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled.";
-  }
-  switch (creation) {
-    case Creation::MultiOutput:
-      fail(ErrorKind::Runtime, "", what,
-           " This view is the output of a function that returns multiple views. Such functions do "
-           "not allow the output views to be modified inplace. You should replace the inplace "
-           "operation by an out-of-place one.");
-    case Creation::CustomFunction:
-      fail(ErrorKind::Runtime, "", what,
-           " This view was created inside a custom Function (or because an input was returned "
-           "as-is) and the autograd logic to handle view+inplace would override the custom "
-           "backward associated with the custom Function, leading to incorrect gradients. This "
-           "behavior is forbidden. You can fix this by cloning the output of the custom Function.");
-    default:
-      break;
-  }
-  const char* block = creation == Creation::Inference ? "inference_mode" : "no_grad";
-  fail(ErrorKind::Runtime, "", what,
-       " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
-       "your code by moving both the view and the inplace either both inside the ",
-       block,
-       " block (if you don't want the inplace to be tracked) or both outside (if you want "
-       "the inplace to be tracked).");
-}
-
-}  // namespace
-
 void check_inplace(const Tensor& tensor) {
   AutogradMetaImpl* meta = meta_of(tensor);
   if (meta != nullptr && meta->view != nullptr) {
     if (meta->view->creation != Creation::Default) {
-      grad_fn(tensor);
-      fail_view_write(tensor, *meta);
+      fail_view_write(*meta, false);
     }
     if (tensor.requires_grad() && is_leaf(meta->view->base)) {
       fail(ErrorKind::Runtime, "",

@@ -145,6 +145,16 @@ TEST(View, OneOfManyIsAnError) {
                [&] { mul_(parts[0], Scalar(2)); });
 }
 
+TEST(View, OneOfManyIsAnErrorAfterAWriteToTheBase) {
+  Tensor base = mul(leaf({1, 2}), Scalar(1));
+  TensorList parts = unbind(base, 0);
+  mul_(base, Scalar(2));
+  expect_error(ErrorKind::Runtime,
+               "Output 0 of Unbind is a view and its base or another view of its base has been "
+               "modified inplace.",
+               [&] { mul(parts[0], Scalar(2)); });
+}
+
 TEST(View, MadeWithoutGradModeIsAnError) {
   Tensor base = zeros({2});
   Tensor view;
