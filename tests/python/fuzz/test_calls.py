@@ -1,4 +1,4 @@
-"""10,000 random calls: nothing crashes or hangs, and compiled kernels agree with the interpreter."""
+"""10,000 random calls: no crash, no hang, and compiled kernels agree with the interpreter."""
 
 import math
 import os

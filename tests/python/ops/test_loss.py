@@ -3,7 +3,6 @@
 import math
 
 import pytest
-
 import rushlight as torch
 import rushlight.nn.functional as F
 

@@ -1,7 +1,6 @@
 """Reductions: overloads, out= and gradients."""
 
 import pytest
-
 import rushlight as torch
 
 
