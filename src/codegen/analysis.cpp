@@ -91,6 +91,12 @@ Analysis::Analysis(const loop::Kernel& kernel) : kernel_(kernel) {
     }
   }
   choose_width();
+  if (count > 0 && kernel.axes.back() == AxisKind::Scan) {
+    for (int axis = 0; axis < count; ++axis) {
+      row_axis_ = kernel.axes[axis] == AxisKind::Parallel ? axis : row_axis_;
+    }
+  }
+  choose_tile();
 }
 
 AxisMask Analysis::deps(const Node* node) {
@@ -151,11 +157,11 @@ bool Analysis::moves(const Access& access, size_t dim) {
          vectorised(deps(access.indices[dim].node));
 }
 
-std::optional<int64_t> Analysis::factor(const Node* index) {
-  if (!vectorised(deps(index))) {
+std::optional<int64_t> Analysis::factor(const Node* index, int axis) {
+  if (axis < 0 || (deps(index) >> axis & 1) == 0) {
     return 0;
   }
-  auto of = [&](size_t i) { return factor(index->inputs[i].node); };
+  auto of = [&](size_t i) { return factor(index->inputs[i].node, axis); };
   switch (index->op) {
     case Op::Index:
       return 1;
@@ -279,6 +285,66 @@ void Analysis::choose_width() {
     base = std::min(base * 2, 32);
   }
   width_ = base;
+}
+
+// Whether consecutive positions on `axis` are neighbours in memory, in a load that is strided along
+// the vector axis.
+bool Analysis::fits_tile(const Access& access, int axis) {
+  if (motion(access) != Motion::Strided) {
+    return false;
+  }
+  int moving = 0;
+  bool unit = true;
+  for (size_t d = 0; d < access.indices.size(); ++d) {
+    const Node* index = access.indices[d].node;
+    Layout layout = kernel_.buffers[access.buffer].dims[d];
+    if (layout != Layout::Zero && (deps(index) >> axis & 1) != 0) {
+      ++moving;
+      unit = unit && layout == Layout::Unit && factor(index, axis) == 1 && !moves(access, d);
+    }
+  }
+  return moving == 1 && unit;
+}
+
+bool Analysis::is_tiled(const Access& access) {
+  return tile_axis_ >= 0 && fits_tile(access, tile_axis_);
+}
+
+void Analysis::choose_tile() {
+  for (AxisKind kind : kernel_.axes) {
+    if (kind != AxisKind::Parallel) {
+      return;
+    }
+  }
+  std::unordered_map<const Node*, bool> seen;
+  std::vector<const Node*> pending;
+  for (const loop::Store& store : kernel_.stores) {
+    pending.push_back(store.value.node);
+  }
+  int bytes = 1;
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    if (!seen.emplace(node, true).second) {
+      continue;
+    }
+    for (int axis = 0; axis < vector_axis_ && node->op == Op::Load; ++axis) {
+      if ((tile_axis_ < 0 || tile_axis_ == axis) && fits_tile(access(node), axis)) {
+        tile_axis_ = axis;
+        bytes = std::max(bytes, static_cast<int>(element_size(node->buffer)));
+      }
+    }
+    for (const Expr& input : node->inputs) {
+      pending.push_back(input.node);
+    }
+  }
+  if (tile_axis_ < 0) {
+    return;
+  }
+  // Tiles are one cache line wide.
+  width_ = std::clamp(64 / bytes, 8, 32);
+  loop_order_.erase(std::find(loop_order_.begin(), loop_order_.end(), tile_axis_));
+  loop_order_.insert(loop_order_.end() - 1, tile_axis_);
 }
 
 }  // namespace rushlight::codegen

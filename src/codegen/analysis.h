@@ -41,6 +41,21 @@ class Analysis {
   int vector_axis() const { return vector_axis_; }
   // Lanes of a vector value: a power of two that divides the reduction lanes.
   int width() const { return width_; }
+  // Makes another axis the vector axis, or none (-1), for the code emitted from here on.
+  void vectorise(int axis, int width) {
+    vector_axis_ = axis;
+    width_ = width;
+  }
+
+  // Where a scan runs along the last axis: the parallel axis whose neighbours may share a vector,
+  // the last one; else -1.
+  int row_axis() const { return row_axis_; }
+
+  // The axis along which loads that are strided along the vector axis are contiguous, so that tiles
+  // of the two axes are worth transposing; -1 where there is none. It runs just outside of the
+  // vector axis.
+  int tile_axis() const { return tile_axis_; }
+  bool is_tiled(const Access& access);
 
   // The axes that a value depends on. Indices of dimensions with Layout::Zero do not count.
   AxisMask deps(const Node* node);
@@ -50,7 +65,8 @@ class Analysis {
   Access access(const loop::Store& store) const;
   Motion motion(const Access& access);
   // The factor of the vector axis in an index expression, where it is affine in that axis.
-  std::optional<int64_t> factor(const Node* index);
+  std::optional<int64_t> factor(const Node* index) { return factor(index, vector_axis_); }
+  std::optional<int64_t> factor(const Node* index, int axis);
   bool moves(const Access& access, size_t dim);  // whether that index varies with the vector axis
 
   // Rough cost of evaluating a value once, in vector operations; Reduce bodies count once.
@@ -68,12 +84,16 @@ class Analysis {
 
  private:
   void choose_width();
+  void choose_tile();
+  bool fits_tile(const Access& access, int axis);
   void visit_types(const Node* node, std::unordered_map<const Node*, bool>& seen, int& bytes,
                    bool& scattered);
 
   const loop::Kernel& kernel_;
   int vector_axis_ = -1;
   int split_axis_ = -1;
+  int row_axis_ = -1;
+  int tile_axis_ = -1;
   int width_ = 1;
   std::vector<int> loop_order_;
   std::unordered_map<const Node*, AxisMask> deps_;

@@ -45,10 +45,9 @@ void Lowering::count_loop(Value* count, const std::function<void(Value*)>& body)
   b_.SetInsertPoint(done);
 }
 
-void Lowering::scalar_loop(int axis, const Nodes& scans, const std::function<void()>& body) {
+void Lowering::scalar_loop(int axis, Value* first, Value* last, const Nodes& scans,
+                           const std::function<void()>& body) {
   Saved saved(*this);
-  Value* first = low(axis);
-  Value* last = high(axis);
   Block* before = b_.GetInsertBlock();
   Block* head = block("loop");
   Block* done = block("end");
@@ -90,26 +89,52 @@ llvm::Value* Lowering::scan_value(const Node* node) {
   return next;
 }
 
-void Lowering::vector_loop(const std::function<void()>& body) {
+// Binds `axis` to first, first + step, ... below last.
+void Lowering::block_loop(int axis, Value* first, Value* last, int step,
+                          const std::function<void()>& body) {
   Saved saved(*this);
-  int axis = analysis_.vector_axis();
-  Value* first = low(axis);
-  Value* last = high(axis);
   Block* before = b_.GetInsertBlock();
-  Block* head = block("vector");
+  Block* head = block("block");
   Block* done = block("end");
   b_.CreateCondBr(b_.CreateICmpSLT(first, last), head, done);
   b_.SetInsertPoint(head);
   llvm::PHINode* position = b_.CreatePHI(b_.getInt64Ty(), 2);
   position->addIncoming(first, before);
   bind(axis, position);
-  scope_.remaining = b_.CreateSub(last, position);
-  scope_.full = b_.CreateICmpSGE(scope_.remaining, b_.getInt64(width_));
   body();
-  Value* next = b_.CreateAdd(position, b_.getInt64(width_));
+  Value* next = b_.CreateAdd(position, b_.getInt64(step));
   position->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpSLT(next, last), head, done);
   b_.SetInsertPoint(done);
+}
+
+void Lowering::vector_loop(Value* first, Value* last, const std::function<void()>& body) {
+  int axis = analysis_.vector_axis();
+  block_loop(axis, first, last, width_, [&] {
+    scope_.remaining = b_.CreateSub(last, scope_.axes[axis]);
+    scope_.full = b_.CreateICmpSGE(scope_.remaining, b_.getInt64(width_));
+    body();
+  });
+}
+
+// A scan along the last axis is a chain of dependent operations: four rows go side by side, in the
+// lanes of a vector, and the rows left over one by one.
+void Lowering::row_loop(int axis, const std::function<void()>& body) {
+  constexpr int kRows = 4;
+  Value* first = low(axis);
+  Value* last = high(axis);
+  Value* blocks = b_.CreateAnd(b_.CreateSub(last, first), b_.getInt64(-kRows));
+  Value* whole = b_.CreateAdd(first, blocks);
+  analysis_.vectorise(axis, kRows);
+  width_ = kRows;
+  block_loop(axis, first, whole, kRows, [&] {
+    scope_.remaining = nullptr;
+    scope_.full = b_.getTrue();
+    body();
+  });
+  analysis_.vectorise(-1, 1);
+  width_ = 1;
+  scalar_loop(axis, whole, last, {}, body);
 }
 
 void Lowering::reduce_group(int axis, const Nodes& reduces) {
@@ -291,9 +316,15 @@ void Lowering::reduce_rest(std::vector<Lanes>& all, Value* start) {
   }
   prepare(bodies, {});
   Value* valid = lane_mask();
+  bool stored = false;
   for (const Lanes& lanes : all) {
     DType dtype = lanes.node->dtype;
     Value* body = eval_vector(lanes.node->inputs[0].node);
+    auto staged = scope_.values.find(staged_.value);
+    if (staged_.value && !stored && staged != scope_.values.end()) {
+      store_contiguous({{staged_.store, staged->second}});
+      stored = true;
+    }
     Value* slot = b_.CreateAnd(position, b_.getInt64(lanes.count - 1));
     Value* address = b_.CreateGEP(a_.memory_type(dtype), lanes.memory, slot);
     llvm::Type* raw_type = llvm::FixedVectorType::get(a_.memory_type(dtype), width_);

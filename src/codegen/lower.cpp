@@ -38,6 +38,7 @@ Lowering::Lowering(llvm::Module& module, const loop::Kernel& kernel, const std::
   function_->setDoesNotThrow();
   function_->addFnAttr("prefer-vector-width", "512");
   scope_.axes.assign(kernel.axes.size(), nullptr);
+  repeats_lanes_ = has_gathers();
 }
 
 llvm::BasicBlock* Lowering::block(const char* name) {
@@ -173,7 +174,20 @@ void Lowering::nest(size_t level, const Stores& stores) {
     return;
   }
   if (axis == analysis_.vector_axis()) {
-    vector_loop([&] { nest(level + 1, inside); });
+    vector_loop(low(axis), high(axis), [&] {
+      if (staged_.store == inside[0]) {
+        scope_.values[staged_.value] = load_vectors({analysis_.access(*staged_.store)})[0];
+      }
+      nest(level + 1, inside);
+    });
+    return;
+  }
+  if (axis == analysis_.tile_axis()) {
+    tile_loop([&] { nest(level + 2, inside); });
+    return;
+  }
+  if (axis == analysis_.row_axis()) {
+    row_loop(axis, [&] { nest(level + 1, inside); });
     return;
   }
   Nodes scans;
@@ -194,7 +208,7 @@ void Lowering::nest(size_t level, const Stores& stores) {
       }
     }
   }
-  scalar_loop(axis, scans, [&] { nest(level + 1, inside); });
+  scalar_loop(axis, low(axis), high(axis), scans, [&] { nest(level + 1, inside); });
 }
 
 void Lowering::store_all(const Stores& stores) {
@@ -271,6 +285,7 @@ void Lowering::prepare(const Nodes& roots, const Stores& stores) {
     }
   }
   if (!found.reduces.empty()) {
+    find_staged(stores, found.reduces);
     reduce_ready(found.reduces);
     // The loads found were mostly those inside of the reductions: look again.
     prepare(roots, stores);
@@ -331,6 +346,27 @@ void Lowering::advance_pointers(const Nodes& roots, const Stores& stores) {
   for (const loop::Store* store : stores) {
     advance(analysis_.access(*store));
   }
+}
+
+bool Lowering::has_gathers() {
+  std::unordered_set<const Node*> seen;
+  Nodes all;
+  for (const loop::Store& store : kernel_.stores) {
+    post_order(store.value.node, seen, all);
+    for (const Expr& index : store.indices) {
+      post_order(index.node, seen, all);
+    }
+    if (store.mask) {
+      post_order(store.mask.node, seen, all);
+    }
+  }
+  for (const Node* node : all) {
+    if (node->op == Op::LoadIf ||
+        (node->op == Op::Load && analysis_.motion(analysis_.access(node)) == Motion::Gather)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace rushlight::codegen

@@ -75,8 +75,11 @@ class Lowering {
   Value* low(int axis);
   Value* high(int axis);
   void bind(int axis, Value* position);
-  void scalar_loop(int axis, const Nodes& scans, const std::function<void()>& body);
-  void vector_loop(const std::function<void()>& body);
+  void scalar_loop(int axis, Value* first, Value* last, const Nodes& scans,
+                   const std::function<void()>& body);
+  void vector_loop(Value* first, Value* last, const std::function<void()>& body);
+  void block_loop(int axis, Value* first, Value* last, int step, const std::function<void()>& body);
+  void row_loop(int axis, const std::function<void()>& body);
   void count_loop(Value* count, const std::function<void(Value*)>& body);
   void reduce_group(int axis, const Nodes& reduces);
   void reduce_plain(int axis, const Nodes& reduces);
@@ -86,6 +89,20 @@ class Lowering {
   void reduce_rest(std::vector<Lanes>& all, Value* start);
   Value* fold(const Lanes& lanes);
   Value* scan_value(const Node* node);
+
+  // --- tile.cpp: loads that are strided along the vector axis but contiguous along another
+  void tile_loop(const std::function<void()>& body);
+  Nodes tiled_loads();
+  Value* load_tile(const Access& access, Value* base, Value* step);
+  void transpose(std::vector<Value*>& rows);
+
+  // --- stage.cpp: values kept in the output between a reduction and the stores after it
+  void find_staged(const Stores& stores, const Nodes& reduces);
+  bool decides(const Node* staged, const Node* node, bool contiguous);
+  struct Staged {
+    const loop::Store* store = nullptr;
+    const Node* value = nullptr;
+  };
 
   // --- memory.cpp, store.cpp
   struct LaneAddress {  // how to find lane k's address inside of a loop over lanes
@@ -111,6 +128,7 @@ class Lowering {
   Value* load_if_lanes(const Node* node, const LaneAddress& address, Value* mask, Value* other);
   Value* valid_lanes();  // i64: how many lanes of this block are valid
   Value* lane_mask();    // which
+  bool has_gathers();    // whether lanes past the end must hold indices that are in range
   void store_contiguous(const std::vector<std::pair<const loop::Store*, Value*>>& stores);
   void store_one(const loop::Store& store, Value* value, Value* mask);
   void store_lanes(const loop::Store& store, const LaneAddress& address, Value* value, Value* mask);
@@ -140,6 +158,8 @@ class Lowering {
   llvm::Function* function_;
   Block* entry_ = nullptr;
   int width_;
+  bool repeats_lanes_ = false;
+  Staged staged_;
   Scope scope_;
   Value* begin_ = nullptr;
   Value* end_ = nullptr;

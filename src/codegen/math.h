@@ -6,7 +6,7 @@
 //
 //   function       bound  range where it is finite and not constant; elsewhere, exactly
 //   exp            1      [-103.97, 88.72]: 0 below, inf above; subnormal results included
-//   exp2           1      [-150, 128): likewise
+//   exp2           2      [-150, 128): likewise
 //   expm1          2      [-17, 88.72]: -1 below, inf above; x itself for tiny x
 //   log            1      (0, inf), subnormals included; -inf at 0, NaN below, inf at inf
 //   log2, log10    2      likewise

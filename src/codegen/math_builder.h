@@ -4,6 +4,8 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <initializer_list>
+#include <utility>
+#include <vector>
 
 namespace rushlight::codegen {
 
@@ -39,14 +41,26 @@ class MathBuilder {
   Value* at_most(Value* x, double bound) { return pick(less(c(bound), x), c(bound), x); }
   Value* at_least(Value* x, double bound) { return pick(greater(c(bound), x), c(bound), x); }
 
-  // Coefficients lowest first; Horner's rule.
+  // Coefficients lowest first. Pairs are combined first, then pairs of pairs: shorter chains than
+  // Horner's rule, so that more than one vector's work overlaps.
   Value* polynomial(Value* x, std::initializer_list<double> coefficients) {
-    const double* at = coefficients.end() - 1;
-    Value* sum = c(*at);
-    while (at != coefficients.begin()) {
-      sum = fma(sum, x, c(*--at));
+    std::vector<Value*> terms;
+    for (double coefficient : coefficients) {
+      terms.push_back(c(coefficient));
     }
-    return sum;
+    Value* power = x;
+    while (terms.size() > 1) {
+      std::vector<Value*> pairs;
+      for (size_t k = 0; k + 1 < terms.size(); k += 2) {
+        pairs.push_back(fma(terms[k + 1], power, terms[k]));
+      }
+      if (terms.size() % 2 != 0) {
+        pairs.push_back(terms.back());
+      }
+      terms = std::move(pairs);
+      power = terms.size() > 1 ? mul(power, power) : power;
+    }
+    return terms[0];
   }
 
   llvm::IRBuilder<>& b;

@@ -193,9 +193,14 @@ std::vector<llvm::Value*> Lowering::load_vectors(const std::vector<Access>& load
     for (size_t i = 0; i < items.size(); ++i) {
       items[i].copy = temporary(a_.memory_type(loads[i].memory), width_);
     }
+    // Lanes past the end repeat the last element where they may become indices, else they are 0.
     Value* last = b_.CreateSub(valid, b_.getInt64(1));
-    count_loop(b_.getInt64(width_), [&](Value* k) {
-      Value* lane = b_.CreateSelect(b_.CreateICmpSLT(k, last), k, last);
+    for (size_t i = 0; i < items.size() && !repeats_lanes_; ++i) {
+      llvm::Type* type = vector_of(a_.memory_type(loads[i].memory));
+      b_.CreateAlignedStore(llvm::Constant::getNullValue(type), items[i].copy, llvm::Align(64));
+    }
+    count_loop(repeats_lanes_ ? b_.getInt64(width_) : valid, [&](Value* k) {
+      Value* lane = repeats_lanes_ ? b_.CreateSelect(b_.CreateICmpSLT(k, last), k, last) : k;
       for (size_t i = 0; i < items.size(); ++i) {
         llvm::Type* element = a_.memory_type(loads[i].memory);
         Value* offset = items[i].step ? b_.CreateMul(lane, items[i].step) : lane;

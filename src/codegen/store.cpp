@@ -81,6 +81,15 @@ void Lowering::store_one(const loop::Store& store, Value* value, Value* mask) {
   bool contiguous = analysis_.motion(access) == Motion::Contiguous;
   bool uniform_mask = !mask || a_.lanes(mask) == 1;
   if (!contiguous) {
+    if (address.step && !mask && store.mode == StoreMode::Set && !scope_.remaining) {
+      Value* raw = stored(store, nullptr, value);
+      for (int i = 0; i < width_; ++i) {
+        Value* target =
+            b_.CreateGEP(element, address.base, b_.CreateMul(address.step, b_.getInt64(i)));
+        b_.CreateStore(b_.CreateExtractElement(raw, b_.getInt64(i)), target);
+      }
+      return;
+    }
     store_lanes(store, address, value, mask);
     return;
   }

@@ -28,4 +28,14 @@ std::unique_ptr<llvm::Module> lower(llvm::LLVMContext& context, const llvm::Targ
 // Runs LLVM's code generator over the module and returns the ELF object.
 std::string emit_object(llvm::TargetMachine& target, llvm::Module& module);
 
+struct PackedFunction {
+  uint64_t key;
+  std::string symbol;
+};
+
+// An object that defines `name`, a table of the functions (defined in other objects) by key, in the
+// form that runtime/kernel_pack.h reads.
+std::string emit_pack_table(llvm::TargetMachine& target, const std::string& name,
+                            std::vector<PackedFunction> functions);
+
 }  // namespace rushlight::codegen

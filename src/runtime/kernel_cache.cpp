@@ -38,6 +38,9 @@ struct Counters {
 };
 Counters counters;
 
+std::mutex record_mutex;
+std::vector<Kernel>* record = nullptr;
+
 bool flag_set(const char* name) {
   const char* value = std::getenv(name);
   return value && std::strcmp(value, "0") != 0 && *value != 0;
@@ -134,6 +137,12 @@ KernelFunction load(const std::string& object, std::string* error) {
 }
 
 KernelFunction find_or_compile(const Kernel& kernel, uint64_t key) {
+  {
+    std::lock_guard lock(record_mutex);
+    if (record) {
+      record->push_back(kernel);
+    }
+  }
   static const bool interpret = flag_set("RUSHLIGHT_INTERPRET");
   if (interpret) {
     // Function and kernel live as long as the process.
@@ -236,6 +245,11 @@ KernelFunction get_kernel(const Kernel& kernel) {
   uint64_t key = loop::key(kernel);
   KernelFunction function = table().find(key);
   return function ? function : table().find_or_make(kernel, key);
+}
+
+void record_kernels(std::vector<Kernel>* into) {
+  std::lock_guard lock(record_mutex);
+  record = into;
 }
 
 KernelCacheStats kernel_cache_stats() {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "loop/kernel.h"
 
@@ -25,6 +26,9 @@ namespace rushlight {
 // sites keep the result. Safe to call from many threads: a kernel is compiled once. Throws
 // RuntimeError where the code generator is missing or cannot lower the kernel.
 RUSHLIGHT_API loop::KernelFunction get_kernel(const loop::Kernel& kernel);
+
+// While set, each kernel that get_kernel meets for the first time is appended to `into` as well.
+RUSHLIGHT_API void record_kernels(std::vector<loop::Kernel>* into);
 
 struct KernelCacheStats {
   int64_t compiled = 0;

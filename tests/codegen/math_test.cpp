@@ -23,7 +23,7 @@ struct Row {
 };
 
 const Row kRows[] = {
-    {Op::Exp, std::exp, 1},     {Op::Exp2, std::exp2, 1},   {Op::Expm1, std::expm1, 2},
+    {Op::Exp, std::exp, 1},     {Op::Exp2, std::exp2, 2},   {Op::Expm1, std::expm1, 2},
     {Op::Log, std::log, 1},     {Op::Log2, std::log2, 2},   {Op::Log10, std::log10, 2},
     {Op::Log1p, std::log1p, 2}, {Op::Sin, std::sin, 1},     {Op::Cos, std::cos, 1},
     {Op::Tan, std::tan, 1},     {Op::Tanh, std::tanh, 2},   {Op::Erf, std::erf, 2},
