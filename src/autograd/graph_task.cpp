@@ -51,6 +51,8 @@ std::atomic<uint64_t> last_id{0};
 GraphTask::GraphTask(const std::vector<Edge>& roots, const std::vector<Edge>& inputs,
                      const BackwardOptions& options)
     : roots_(roots), options_(options), pruned_(!inputs.empty()), id_(++last_id) {
+  states_.reserve(16);  // small graphs grow nothing
+  targets_.reserve(32);
   discover();
   if (pruned_) {
     prune(inputs);

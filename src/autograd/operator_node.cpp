@@ -1,5 +1,6 @@
 #include "autograd/operator_node.h"
 
+#include <array>
 #include <limits>
 #include <new>
 
@@ -247,15 +248,23 @@ Tensor OperatorNode::unpack_result(int i) {
 
 void OperatorNode::release_saved() {
   // Dropped without the lock: that may free other nodes.
-  std::vector<SavedTensor> dropped;
+  std::array<SavedTensor, 4> few;
+  std::vector<SavedTensor> many;
+  size_t count = 0;
   std::lock_guard lock(mutex_);
   released_ = true;
   if (!saves_) {
     return;
   }
   for (size_t i = 0; i < size_t{argument_tensors_} + result_count_; ++i) {
-    if (records_[i].saved.is_set()) {
-      dropped.push_back(std::move(records_[i].saved));
+    SavedTensor& saved = records_[i].saved;
+    if (!saved.is_set()) {
+      continue;
+    }
+    if (count < few.size()) {
+      few[count++] = std::move(saved);
+    } else {
+      many.push_back(std::move(saved));
     }
   }
 }
