@@ -63,7 +63,13 @@ Tensor embedding_rows(const Tensor& weight, const Tensor& indices, int64_t, bool
 // order of the indices.
 Tensor embedding_back(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding,
                       bool scale_by_frequency) {
-  const int64_t width = grad.size(-1);
+  IntList expected(indices.sizes());
+  expected.push_back(grad.dim() == 0 ? 0 : grad.size(-1));
+  if (!(grad.sizes() == expected)) {
+    fail(ErrorKind::Runtime, "embedding_dense_backward", "expected grad_output of shape ",
+         indices.sizes(), " and one more dimension, got ", grad.sizes());
+  }
+  const int64_t width = expected.back();
   const Tensor made = kernels::make_zeros({rows, width}, grad.dtype(), grad.device());
   if (made.is_meta() || made.numel() == 0) {
     return made;

@@ -37,11 +37,13 @@ Pair topk_dim(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
     fail(ErrorKind::Runtime, "topk", "selected index k out of range: k=", k, ", dimension ",
          rows.dim(), " has size ", rows.length());
   }
-  const Tensor order = make_positions(rows, k);
-  if (!self.is_meta() && self.numel() != 0 && k != 0) {
+  // Of a number alone k = 0 gives the number too, as PyTorch does.
+  const int64_t count = self.dim() == 0 ? 1 : k;
+  const Tensor order = make_positions(rows, count);
+  if (!self.is_meta() && self.numel() != 0 && count != 0) {
     kernels::partial_sort_rows(rows.rows(), order, largest, "topk");
   }
-  return {rows.restored(rows.picked(order), k), rows.restored(order, k)};
+  return {rows.restored(rows.picked(order), count), rows.restored(order, count)};
 }
 
 void refuse_empty(const SortRows& rows, std::string_view op) {
