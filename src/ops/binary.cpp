@@ -86,9 +86,7 @@ void multiply_gradient(Gradient& g) {
 
 Expr power(Elementwise& e) {
   if (e.dtype() == DType::Bool) {
-    return loop::cast(loop::binary(loop::Op::Pow, loop::cast(e.in(0), DType::Int64),
-                                   loop::cast(e.in(1), DType::Int64)),
-                      DType::Bool);
+    fail(ErrorKind::NotImplemented, "pow", "\"pow\" not implemented for 'Bool'");
   }
   return loop::pow(e.in(0), e.in(1));
 }

@@ -4,6 +4,7 @@
 #include "kernels/gemm.h"
 #include "ops/gradient.h"
 #include "ops/operator.h"
+#include "ops/promotion.h"
 
 #include <rushlight/generated/functions.h>
 
@@ -431,8 +432,10 @@ RUSHLIGHT_OPERATORS(matmul) {
           fail(ErrorKind::Runtime, "addr", "For integral input tensors, argument ",
                beta.is_integral(true) ? "alpha" : "beta", " must not be a floating point number.");
         }
-        Tensor product = scaled(outer(vec1, vec2), alpha);
-        return beta == Scalar(0) ? product : add(scaled(self, beta), product);
+        Tensor whole = outer(vec1, vec2);
+        DType dtype = result_type(self, whole);  // numbers do not widen truth values
+        Tensor product = scaled(whole, alpha);
+        return to(beta == Scalar(0) ? product : add(scaled(self, beta), product), dtype);
       })
       .casts_out();
   op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "

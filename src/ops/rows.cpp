@@ -15,12 +15,13 @@ namespace {
 
 using loop::Expr;
 
-DType apply_type(RowType type, DType input, DType compute) {
+// `named`: the caller asked for `input`, which sums then keep; truth values are still counted.
+DType apply_type(RowType type, DType input, DType compute, bool named = false) {
   switch (type) {
     case RowType::Same:
       return input;
     case RowType::Sum:
-      return is_integral(input, true) ? DType::Int64 : input;
+      return (named ? input == DType::Bool : is_integral(input, true)) ? DType::Int64 : input;
     case RowType::Float:
       return is_integral(input, true) ? default_dtype() : input;
     case RowType::Compute:
@@ -165,6 +166,7 @@ class RowsBody final : public Body {
  private:
   friend class ReductionBody;
   struct Plan;
+  bool named_dtype(const Invocation& inv) const;
   DType input_dtype(const Invocation& inv) const;
   bool follows_output(const Invocation& inv) const;
   void allocate(const Operator& op, Invocation& inv, const Plan& plan) const;
@@ -207,6 +209,11 @@ bool RowsBody::follows_output(const Invocation& inv) const {
          spec_.compute == RowType::Sum;
 }
 
+// Whether `dtype` or out= says what is computed in, so that small integers stay as they are.
+bool RowsBody::named_dtype(const Invocation& inv) const {
+  return follows_output(inv) || (roles_.dtype >= 0 && !inv.arguments[roles_.dtype].is_none());
+}
+
 DType RowsBody::input_dtype(const Invocation& inv) const {
   if (roles_.dtype >= 0 && !inv.arguments[roles_.dtype].is_none()) {
     return inv.arguments[roles_.dtype].dtype();
@@ -241,7 +248,7 @@ void RowsBody::run(const Operator& op, Invocation& inv) const {
     }
   }
   DType input = input_dtype(inv);
-  plan.compute = compute_dtype(apply_type(spec_.compute, input, input));
+  plan.compute = compute_dtype(apply_type(spec_.compute, input, input, named_dtype(inv)));
   allocate(op, inv, plan);
   const Tensor& out = inv.results[0].tensor();
   if (!out.is_meta() && out.numel() != 0) {
@@ -271,7 +278,9 @@ void RowsBody::allocate(const Operator& op, Invocation& inv, const Plan& plan_in
   }
   for (size_t i = 0; i < spec_.results.size(); ++i) {
     const RowResult& result = spec_.results[i];
-    DType dtype = apply_type(result.type, input, plan.compute);
+    DType dtype = named_dtype(inv) && result.type == RowType::Sum
+                      ? input
+                      : apply_type(result.type, input, plan.compute);
     IntList sizes = result.shape == RowShape::Full
                         ? plan.shape
                         : reduced_sizes(plan.shape, plan.axis_dims, keepdim);
@@ -487,7 +496,8 @@ class ReductionBody final : public Body {
     return made;
   }
   static RowSpec combine_spec(const ReduceSpec& spec) {
-    RowSpec made{{{RowShape::Reduced, spec.type}}, {}, RowType::Same};
+    RowType type = spec.type == RowType::Sum ? RowType::Same : spec.type;
+    RowSpec made{{{RowShape::Reduced, type}}, {}, RowType::Same};
     made.body = [spec](Rows& r) {
       Expr total = r.reduce(spec.combine, r.in(0));
       r.store(0, spec.finish ? spec.finish(r, total) : total);
@@ -553,7 +563,11 @@ bool ReductionBody::run_split(const Operator& op, Invocation& inv, const Tensor&
   if (roles_.dtype >= 0 && !inv.arguments[roles_.dtype].is_none()) {
     in_dtype = inv.arguments[roles_.dtype].dtype();
   }
-  DType compute = compute_dtype(apply_type(blocks_.spec_.compute, in_dtype, in_dtype));
+  bool named = whole_.named_dtype(inv);
+  if (named && in_dtype == DType::Bool) {
+    return false;  // counts do not convert to truth values between the stages
+  }
+  DType compute = compute_dtype(apply_type(blocks_.spec_.compute, in_dtype, in_dtype, named));
   IntList partial_sizes(outer);
   partial_sizes.push_back(blocks + (tail != 0 ? 1 : 0));
   // Columns stay beside each other: the blocks are then the outermost dimension in memory.
@@ -585,7 +599,7 @@ bool ReductionBody::run_split(const Operator& op, Invocation& inv, const Tensor&
   {
     bool keepdim = roles_.keepdim >= 0 && inv.arguments[roles_.keepdim].to_bool();
     IntList sorted = reduced_dims(inv.arguments[roles_.dim], input.dim(), op.name());
-    DType dtype = apply_type(whole_.spec_.results[0].type, in_dtype, compute);
+    DType dtype = apply_type(whole_.spec_.results[0].type, in_dtype, compute, named);
     inv.results[0] =
         Value(make_tensor(reduced_sizes(input.sizes(), sorted, keepdim), dtype, input.device()));
   }

@@ -75,3 +75,13 @@ def test_logcumsumexp_keeps_elements_far_below_the_maximum():
     assert x.grad.tolist() == pytest.approx([1.5, 0.5, 1.0])
     with pytest.raises(IndexError):
         torch.logcumsumexp(torch.zeros(0), 3)
+
+
+def test_sums_keep_the_dtype_that_was_asked_for():
+    x = torch.tensor([200, 100], dtype=torch.uint8)
+    total = torch.sum(x, dtype=torch.uint8)
+    assert (total.dtype, total.item()) == (torch.uint8, 44)
+    assert torch.cumsum(x, 0, dtype=torch.uint8).tolist() == [200, 44]
+    assert torch.sum(torch.tensor([0, 3]), dim=[0], dtype=torch.bool).item() is True
+    assert torch.sum(torch.ones(5000, dtype=torch.int32), dtype=torch.int32).dtype == torch.int32
+    assert torch.sum(x).dtype == torch.int64
