@@ -103,7 +103,11 @@ def main() -> None:
     options = arguments()
     options.out.mkdir(parents=True, exist_ok=True)
     checkpoint = options.out / "gpt.pt"
+    if options.resume and not checkpoint.exists():
+        raise SystemExit(f"--resume: there is no checkpoint {checkpoint}")
     data = text.read(options.text)
+    if data.held_out.shape[0] < options.context + 2:
+        raise SystemExit(f"the text is too short for a --context of {options.context}")
     torch.manual_seed(options.seed)
     shape = model.Shape(
         len(data.alphabet), options.context, options.layers, options.width, options.heads

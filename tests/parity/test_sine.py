@@ -10,7 +10,7 @@ import pytest
 import rushlight
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "examples" / "sine" / "sine.py"
-TWIN = pathlib.Path(rushlight.__file__).parents[2] / "examples" / "sine" / "sine"
+TWIN = pathlib.Path(rushlight.__file__).parents[2] / "examples" / "sine"
 
 
 def rows(command: list[str], folder: pathlib.Path) -> list[list[str]]:
