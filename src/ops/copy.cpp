@@ -3,6 +3,8 @@
 
 #include <rushlight/generated/functions.h>
 
+#include <algorithm>
+
 #include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/written.h"
@@ -47,6 +49,38 @@ void check_fill_value(const Tensor& self, const Tensor& value) {
     fail(ErrorKind::Runtime, "fill_",
          "fill_ only supports 0-dimension value tensor but got tensor ", "with ", value.dim(),
          " dimensions.");
+  }
+}
+
+void check_diagonal(const Tensor& self, Scalar, bool) {
+  if (self.dim() < 2) {
+    fail(ErrorKind::Runtime, "fill_diagonal_", "dimensions must larger than 1, got ", self.dim());
+  }
+  for (int64_t size : self.sizes()) {
+    if (self.dim() > 2 && size != self.size(0)) {
+      fail(ErrorKind::Runtime, "fill_diagonal_",
+           "all dimensions of input must be of equal length, got ", self.sizes());
+    }
+  }
+}
+
+// With `wrap` the diagonal of a tall matrix begins again after each block of columns.
+void fill_diagonal_in(const Tensor& target, Scalar value, bool wrap) {
+  const int64_t rows = target.size(0);
+  const int64_t columns = target.size(1);
+  int64_t stride = 0;
+  int64_t length = std::min(rows, columns);
+  for (int64_t d = 0; d < target.dim(); ++d) {
+    stride += target.stride(d);
+  }
+  kernels::fill(make_view(target, {length}, {stride}, target.storage_offset()), value);
+  if (!wrap || target.dim() != 2) {
+    return;
+  }
+  for (int64_t first = columns + 1; first < rows; first += columns + 1) {
+    length = std::min(rows - first, columns);
+    const int64_t offset = target.storage_offset() + first * target.stride(0);
+    kernels::fill(make_view(target, {length}, {stride}, offset), value);
   }
 }
 
@@ -157,17 +191,21 @@ RUSHLIGHT_OPERATORS(copy) {
   op("fill.Scalar(Tensor self, Scalar value) -> Tensor", kFunction | kInplace | kOut)
       .doc("A number in every element.")
       .kernel_into(written(
-          +[](const Tensor&, Scalar) {}, kernels::fill))
+          +[](const Tensor&, Scalar) {}, kernels::fill, Overlap::Allow))
       .gradient("", [](Gradient&) {});
   op("fill.Tensor(Tensor self, Tensor value) -> Tensor", kFunction | kInplace | kOut)
       .doc("The number of a 0-dim tensor in every element.")
-      .kernel_into(written(check_fill_value, kernels::copy))
+      .kernel_into(written(check_fill_value, kernels::copy, Overlap::Allow))
       .gradient("", [](Gradient& g) { g.set(1, g.grad()); });
   op("zero(Tensor self) -> Tensor", kInplace | kOut)
       .doc("Zero in every element.")
       .kernel_into(written(
-          +[](const Tensor&) {}, kernels::zero))
+          +[](const Tensor&) {}, kernels::zero, Overlap::Allow))
       .gradient("", [](Gradient&) {});
+  op("fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", kInplace)
+      .doc("A number along the main diagonal.")
+      .kernel_into(written(check_diagonal, fill_diagonal_in))
+      .gradient("", [](Gradient& g) { g.set(0, fill_diagonal(g.grad(), 0, g.flag(2))); });
   op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kFunction | kMethod)
       .doc("A copy in memory of its own; dense strides are kept where no format is given.")
       .kernel(clone_format)

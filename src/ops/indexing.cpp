@@ -254,7 +254,7 @@ RUSHLIGHT_OPERATORS(indexing) {
       .doc("The number of a 0-dim tensor where the mask holds.");
   op("masked_select(Tensor self, Tensor mask) -> Tensor", kFunction | kMethod | kOut)
       .doc("The elements where the mask holds, in row-major order.")
-      .kernel(masked_read)
+      .kernel_into(strict_outputs(box(masked_read)))
       .gradient("mask", [](Gradient& g) {
         const Tensor mask = g.tensor(1);
         const IntList shape = broadcast_shapes(g.sizes(0), mask.sizes(), "");

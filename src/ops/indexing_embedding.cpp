@@ -1,7 +1,12 @@
 // Rows of a table by index.
 #include <rushlight/generated/functions.h>
 
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
 #include "kernels/copy.h"
+#include "kernels/element_type.h"
 #include "kernels/index.h"
 #include "ops/gradient.h"
 #include "ops/operator.h"
@@ -92,6 +97,48 @@ Tensor embedding_back(const Tensor& grad, const Tensor& indices, int64_t rows, i
   return made;
 }
 
+// The p-norm of a line, in double precision.
+double norm_of(const Tensor& line, double p) {
+  double total = 0;
+  kernels::by_real_dtype(line.dtype(), "embedding_renorm_", [&]<typename T>(T) {
+    const T* values = static_cast<const T*>(line.data());
+    for (int64_t i = 0; i < line.numel(); ++i) {
+      const double size =
+          std::abs(static_cast<double>(kernels::load_value(values[i * line.stride(0)])));
+      total = std::isinf(p) ? std::max(total, size) : total + std::pow(size, p);
+    }
+  });
+  return std::isinf(p) ? total : std::pow(total, 1 / p);
+}
+
+// Scales each row that is looked up, once, so that its norm is at most `max_norm`.
+Tensor embedding_limit(const Tensor& self, const Tensor& indices, double max_norm,
+                       double norm_type) {
+  check_indices(indices);
+  if (self.is_meta()) {
+    return self;
+  }
+  const Tensor values = kernels::index_values(indices);
+  const auto* row = values.data_ptr<int64_t>();
+  kernels::check_index(row, values.numel(),
+                       {self.size(0), 0, false, ErrorKind::Index, "embedding_renorm_", true});
+  std::vector<bool> done(static_cast<size_t>(self.size(0)), false);
+  const DoorGuard guard(0, ~0U);
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    if (done[static_cast<size_t>(row[i])]) {
+      continue;
+    }
+    done[static_cast<size_t>(row[i])] = true;
+    const Tensor line = views::select(self, 0, row[i]);
+    const double length = norm_of(line, norm_type);
+    if (length > max_norm) {
+      mul_(line, Scalar(max_norm / (length + 1e-7)));
+    }
+  }
+  self.bump_version();
+  return self;
+}
+
 }  // namespace
 
 RUSHLIGHT_OPERATORS(indexing_embedding) {
@@ -104,6 +151,12 @@ RUSHLIGHT_OPERATORS(indexing_embedding) {
         g.set(0, embedding_dense_backward(g.grad(), g.tensor(1), g.sizes(0)[0], g.integer(2),
                                           g.flag(3)));
       });
+  op("embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> "
+     "Tensor(a!)",
+     kFunction)
+      .doc("Scales the rows at `indices` down to a norm of `max_norm`, in place.")
+      .kernel(embedding_limit)
+      .not_differentiable();
   op("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
      "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
      kFunction)

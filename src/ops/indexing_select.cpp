@@ -264,7 +264,7 @@ Tensor zeros_as_argument(Gradient& g) {
 RUSHLIGHT_OPERATORS(indexing_select) {
   op("index_select(Tensor self, int dim, Tensor index) -> Tensor", kFunction | kMethod | kOut)
       .doc("The slices of one dimension at the given indices.")
-      .kernel(index_select_dim)
+      .kernel_into(strict_outputs(box(index_select_dim)))
       .gradient("index", [](Gradient& g) {
         g.set(0, index_add(zeros_as_argument(g), g.integer(1), g.tensor(2), g.grad()));
       });
@@ -312,7 +312,7 @@ RUSHLIGHT_OPERATORS(indexing_select) {
       .doc("The number of a 0-dim tensor in the slices at the given indices.");
   op("take(Tensor self, Tensor index) -> Tensor", kFunction | kMethod | kOut)
       .doc("The elements at positions of the flattened tensor.")
-      .kernel(take_elements)
+      .kernel_into(strict_outputs(box(take_elements)))
       .gradient("index", [](Gradient& g) {
         g.set(0, put(zeros_as_argument(g), g.tensor(1), g.grad(), true));
       });

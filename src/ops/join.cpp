@@ -8,6 +8,7 @@
 #include "ops/operator.h"
 #include "ops/promotion.h"
 #include "ops/views.h"
+#include "ops/written.h"
 
 namespace rushlight {
 namespace {
@@ -349,7 +350,7 @@ Tensor cartesian_product(const TensorList& tensors) {
 RUSHLIGHT_OPERATORS(join) {
   op("cat(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
       .doc("Tensors of equal shape, save for `dim`, one behind the other along `dim`.")
-      .kernel(cat_list)
+      .kernel_into(strict_outputs(box(cat_list)))
       .gradient("", cat_gradient)
       .casts_out();
   op("concat(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
@@ -362,7 +363,7 @@ RUSHLIGHT_OPERATORS(join) {
       .casts_out();
   op("stack(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
       .doc("Tensors of equal shape along a new dimension.")
-      .kernel(stack_list)
+      .kernel_into(strict_outputs(box(stack_list)))
       .gradient("", stack_gradient)
       .casts_out();
   op("hstack(Tensor[] tensors) -> Tensor", kFunction | kOut)

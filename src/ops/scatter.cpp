@@ -179,7 +179,7 @@ RUSHLIGHT_OPERATORS(scatter) {
       .doc(
           "The element of `self` at each position, with the position along `dim` taken from "
           "`index`.")
-      .kernel(gather_dim)
+      .kernel_into(strict_outputs(box(gather_dim)))
       .gradient("index", [](Gradient& g) {
         g.set(0, scatter_add(zeros_as_argument(g), g.integer(1), g.tensor(2), g.grad()));
       });

@@ -78,10 +78,11 @@ Tensor roll_dims(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   }
   Tensor made = self;
   for (size_t i = 0; i < dims.size(); ++i) {
-    const int64_t dim = wrap_dim(dims[i], self.dim(), "roll");
     if (self.dim() == 0) {
-      return kernels::contiguous_copy(self);
+      fail(ErrorKind::Index, "roll", "Dimension specified as ", dims[i],
+           " but tensor has no dimensions");
     }
+    const int64_t dim = wrap_dim(dims[i], self.dim(), "roll");
     made = roll_one(made, shifts[i], dim);
   }
   return made;

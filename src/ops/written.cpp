@@ -1,12 +1,14 @@
 #include "ops/written.h"
 
+#include <array>
+
 #include "kernels/copy.h"
 #include "ops/elementwise.h"
 #include "tensor/geometry.h"
 
 namespace rushlight {
 
-void prepare_written(Invocation& inv) {
+void prepare_written(Invocation& inv, Overlap overlap) {
   const Tensor& self = inv.arguments[0].tensor();
   if (inv.form == Form::Functional) {
     Tensor made = make_strided(self.sizes(), preserved_strides(self.sizes(), self.strides()),
@@ -26,7 +28,51 @@ void prepare_written(Invocation& inv) {
       kernels::copy(target, self);
     }
   }
-  check_no_internal_overlap(target, inv.op->name());
+  if (overlap == Overlap::Refuse) {
+    check_no_internal_overlap(target, inv.op->name());
+  }
+}
+
+namespace {
+
+void check_given(const Invocation& inv) {
+  const std::string& name = inv.op->name();
+  for_each_tensor(inv.results, inv.result_count, [&](const Tensor& out) {
+    check_no_internal_overlap(out, name);
+    for_each_tensor(inv.arguments, inv.argument_count,
+                    [&](const Tensor& argument) { check_no_overlap(out, argument, name); });
+  });
+}
+
+void check_cast(const Invocation& inv, const Tensor& out, DType made) {
+  if (inv.op->casts_out && !can_cast(made, out.dtype())) {
+    fail(ErrorKind::Type, "", "torch.", inv.op->name(), "(): input types can't be cast to the ",
+         "desired output type ", scalar_type_name(out.dtype()));
+  }
+}
+
+}  // namespace
+
+BoxedFunction strict_outputs(BoxedFunction function) {
+  return [function = std::move(function)](Invocation& inv) {
+    if (inv.form != Form::Out) {
+      function(inv);
+      return;
+    }
+    check_given(inv);
+    std::array<Value, 4> fresh;
+    Invocation plain = inv;
+    plain.form = Form::Functional;
+    plain.results = fresh.data();
+    function(plain);
+    for (int i = 0; i < inv.result_count; ++i) {
+      const Tensor& out = inv.results[i].tensor();
+      const Tensor& made = fresh[static_cast<size_t>(i)].tensor();
+      check_cast(inv, out, made.dtype());
+      check_output(*inv.op, inv.form, out, made.sizes(), made.dtype(), made.device());
+      kernels::copy(out, made);
+    }
+  };
 }
 
 }  // namespace rushlight

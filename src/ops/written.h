@@ -11,15 +11,17 @@
 
 namespace rushlight {
 
+// Whether elements of the written tensor may share memory (fill) or that is an error.
+enum class Overlap : uint8_t { Refuse, Allow };
+
 // Puts the tensor to change into inv.results[0].
-void prepare_written(Invocation& inv);
+void prepare_written(Invocation& inv, Overlap overlap = Overlap::Refuse);
 
 template <typename... Rest, size_t... I>
 void call_on_written(void (*function)(const Tensor&, Rest...), Invocation& inv,
                      std::index_sequence<I...> seq) {
   constexpr auto at = detail::offsets<Rest...>(seq);
   (void)at;
-  prepare_written(inv);
   function(inv.results[0].tensor(),
            detail::Unbox<std::decay_t<Rest>>::get(inv.arguments + 1 + at[I])...);
 }
@@ -28,11 +30,16 @@ void call_on_written(void (*function)(const Tensor&, Rest...), Invocation& inv,
 // `check` gets all arguments as they were given.
 template <typename... Rest>
 BoxedFunction written(void (*check)(const Tensor&, Rest...),
-                      void (*function)(const Tensor&, Rest...)) {
-  return [check, function](Invocation& inv) {
+                      void (*function)(const Tensor&, Rest...), Overlap overlap = Overlap::Refuse) {
+  return [check, function, overlap](Invocation& inv) {
     detail::call_unboxed(check, inv, std::make_index_sequence<1 + sizeof...(Rest)>());
+    prepare_written(inv, overlap);
     call_on_written(function, inv, std::index_sequence_for<Rest...>());
   };
 }
+
+// A body that makes fresh results, with stricter rules for out= than the common ones: no memory
+// shared with an argument, and TypeError where the result's dtype cannot be cast.
+BoxedFunction strict_outputs(BoxedFunction function);
 
 }  // namespace rushlight

@@ -1,0 +1,261 @@
+// Padding, and one-hot rows.
+#include <rushlight/generated/functions.h>
+
+#include <algorithm>
+
+#include "kernels/copy.h"
+#include "ops/gradient.h"
+#include "ops/operator.h"
+#include "ops/views.h"
+
+namespace rushlight {
+namespace {
+
+// Padding lists name the last dimension first: (before, after) of each.
+struct Padding {
+  int64_t before;
+  int64_t after;
+};
+
+Padding padding_of(IntArrayRef pad, int64_t dim, int64_t rank) {
+  const int64_t at = 2 * (rank - 1 - dim);
+  return at + 1 < static_cast<int64_t>(pad.size())
+             ? Padding{pad[static_cast<size_t>(at)], pad[static_cast<size_t>(at) + 1]}
+             : Padding{0, 0};
+}
+
+void check_pad(const Tensor& self, IntArrayRef pad) {
+  const auto length = static_cast<int64_t>(pad.size());
+  if (length % 2 != 0) {
+    fail(ErrorKind::Runtime, "pad", "Padding length must be divisible by 2, got ", length);
+  }
+  if (length > 2 * self.dim()) {
+    fail(ErrorKind::Runtime, "pad",
+         "Padding length should be less than or equal to two times the "
+         "input dimension but got padding length ",
+         length, " and input of dimension ", self.dim());
+  }
+}
+
+Tensor pad_constant(const Tensor& self, IntArrayRef pad, Scalar value) {
+  check_pad(self, pad);
+  IntList sizes(self.sizes());
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const Padding own = padding_of(pad, d, self.dim());
+    int64_t& size = sizes[static_cast<size_t>(d)];
+    const int64_t padded = checked_add(checked_add(size, own.before, "pad"), own.after, "pad");
+    if (padded < 0) {
+      fail(ErrorKind::Runtime, "pad", "The input size ", size, ", plus negative padding ",
+           own.before, " and ", own.after,
+           " resulted in a negative output size, which is invalid. "
+           "Check dimension ",
+           d, " of your input.");
+    }
+    size = padded;
+  }
+  Tensor made = kernels::make_filled(sizes, value, self.dtype(), self.device());
+  Tensor to = made;
+  Tensor from = self;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const Padding own = padding_of(pad, d, self.dim());
+    const int64_t first = std::max<int64_t>(own.before, 0);
+    const int64_t last = to.size(d) - std::max<int64_t>(own.after, 0);
+    to = views::slice(to, d, first, std::max(first, last), 1);
+    const int64_t skipped = std::max<int64_t>(-own.before, 0);
+    from = views::slice(from, d, skipped, skipped + to.size(d), 1);
+  }
+  kernels::copy(to, from);
+  return made;
+}
+
+enum class Mode { Reflect, Replicate, Circular };
+
+// Which element of a dimension of `size` stands at position `at` outside of it.
+int64_t source_index(int64_t at, int64_t size, Mode mode) {
+  if (mode == Mode::Replicate) {
+    return std::clamp<int64_t>(at, 0, size - 1);
+  }
+  if (mode == Mode::Circular) {
+    return (at % size + size) % size;
+  }
+  return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
+}
+
+void check_border(const Tensor& self, int64_t dim, Padding own, Mode mode, IntArrayRef pad) {
+  const int64_t size = self.size(dim);
+  if (mode == Mode::Reflect && (own.before >= size || own.after >= size)) {
+    fail(ErrorKind::Runtime, "pad",
+         "Argument #4: Padding size should be less than the "
+         "corresponding input dimension, but got: padding (",
+         own.before, ", ", own.after, ") at dimension ", dim, " of input ", self.sizes());
+  }
+  if (mode == Mode::Circular && (own.before > size || own.after > size)) {
+    fail(ErrorKind::Runtime, "pad", "Padding value causes wrapping around more than once.");
+  }
+  if (mode == Mode::Replicate && size == 0) {
+    fail(ErrorKind::Runtime, "pad", "Expected ", pad.size() + 0,
+         "D or batch mode tensor with "
+         "possibly 0 batch size and other non-zero dimensions for input, but got: ",
+         self.sizes());
+  }
+  if (size + own.before + own.after < (mode == Mode::Circular ? 0 : 1)) {
+    fail(ErrorKind::Runtime, "pad", "input (size ", size, ") of dimension ", dim,
+         " is too small for padding (", own.before, ", ", own.after, ")");
+  }
+}
+
+// One index_select a padded dimension, so the gradient adds up what was repeated.
+Tensor pad_border(const Tensor& self, IntArrayRef pad, Mode mode) {
+  Tensor made = self;
+  for (int64_t d = self.dim() - 1; d >= 0; --d) {
+    const Padding own = padding_of(pad, d, self.dim());
+    const bool covered = 2 * (self.dim() - 1 - d) < static_cast<int64_t>(pad.size());
+    if (!covered) {
+      continue;
+    }
+    check_border(self, d, own, mode, pad);
+    if (own.before == 0 && own.after == 0) {
+      continue;
+    }
+    const int64_t size = self.size(d);
+    Tensor index = make_tensor({size + own.before + own.after}, DType::Int64);
+    for (int64_t i = 0; i < index.numel(); ++i) {
+      index.data_ptr<int64_t>()[i] = source_index(i - own.before, size, mode);
+    }
+    made = index_select(made, d, self.is_meta() ? to(index, TensorOptions(self.device())) : index);
+  }
+  return made.is_same(self) ? clone(self) : made;
+}
+
+template <Mode mode, int dims>
+Tensor pad_fixed(const Tensor& self, IntArrayRef padding) {
+  if (static_cast<int64_t>(padding.size()) != 2 * dims) {
+    fail(ErrorKind::Runtime, "pad", "padding size is expected to be ", 2 * dims,
+         ", but got: ", static_cast<int64_t>(padding.size()));
+  }
+  if (self.dim() != dims + 1 && self.dim() != dims + 2) {
+    fail(ErrorKind::Runtime, "pad", "Expected ", dims + 1, "D or ", dims + 2,
+         "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+         "input, but got: ",
+         self.sizes());
+  }
+  return pad_border(self, padding, mode);
+}
+
+Tensor pad_mode(const Tensor& self, IntArrayRef pad, std::string_view mode,
+                std::optional<double> value) {
+  if (mode == "constant") {
+    return constant_pad_nd(self, pad, value.value_or(0.0));
+  }
+  check_pad(self, pad);
+  if (value && *value != 0) {
+    fail(ErrorKind::Runtime, "pad", "Padding mode \"", mode, "\" doesn't take in value argument");
+  }
+  const auto pairs = static_cast<int64_t>(pad.size()) / 2;
+  const bool fits =
+      pairs >= 1 && pairs <= 3 && (self.dim() == pairs + 1 || self.dim() == pairs + 2);
+  const bool known = mode == "reflect" || mode == "replicate" || mode == "circular";
+  if (known && fits) {
+    return pad_border(self, pad,
+                      mode == "reflect"     ? Mode::Reflect
+                      : mode == "replicate" ? Mode::Replicate
+                                            : Mode::Circular);
+  }
+  if (!known && fits) {
+    fail(ErrorKind::NotImplemented, "", "Unrecognised padding mode ", mode);
+  }
+  fail(ErrorKind::NotImplemented, "", "Padding size ", pad.size() + 0, " is not supported for ",
+       self.dim(),
+       "D input tensor.\nSupported combinations for non-constant padding:\n"
+       "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+       "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+       "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)");
+}
+
+Tensor one_hot_rows(const Tensor& self, int64_t classes) {
+  if (self.dtype() != DType::Int64) {
+    fail(ErrorKind::Runtime, "",
+         "one_hot is only applicable to index tensor of type LongTensor, "
+         "got ",
+         self.dtype());
+  }
+  if (self.numel() == 0 && classes <= 0) {
+    fail(ErrorKind::Runtime, "",
+         classes == 0 || classes < -1 ? "num_classes must be positive for an empty tensor."
+                                      : "Can not infer total number of classes from empty tensor.");
+  }
+  if (self.is_meta() && classes == -1) {
+    fail(ErrorKind::Runtime, "one_hot", "num_classes cannot be inferred from a meta tensor");
+  }
+  int64_t low = 0;
+  int64_t high = -1;
+  if (!self.is_meta()) {
+    const Tensor flat = kernels::as_contiguous(self);
+    const auto* values = flat.data_ptr<int64_t>();
+    for (int64_t i = 0; i < flat.numel(); ++i) {
+      low = std::min(low, values[i]);
+      high = std::max(high, values[i]);
+    }
+  }
+  if (low < 0) {
+    fail(ErrorKind::Runtime, "", "Class values must be non-negative, got ", low);
+  }
+  const int64_t total = classes == -1 ? high + 1 : classes;
+  if (total < 1 || high >= total) {
+    fail(ErrorKind::Runtime, "", "Class values must be smaller than num_classes, got ", high,
+         " with num_classes=", total);
+  }
+  IntList sizes(self.sizes());
+  sizes.push_back(total);
+  return scatter_(zeros(sizes, self.options()), -1, unsqueeze(self, -1), 1);
+}
+
+}  // namespace
+
+RUSHLIGHT_OPERATORS(shape_pad) {
+  op("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", kFunction)
+      .doc(
+          "A number around the tensor: (before, after) of the last dimension, then of the one "
+          "before it, ... Negative padding cuts off.")
+      .kernel(pad_constant)
+      .gradient("", [](Gradient& g) {
+        IntList back(g.ints(1));
+        for (int64_t& amount : back) {
+          amount = -amount;
+        }
+        g.set(0, constant_pad_nd(g.grad(), back, 0));
+      });
+  op("pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", kNN)
+      .doc(
+          "Pads by a number, or by the tensor's own elements: \"reflect\", \"replicate\", "
+          "\"circular\".")
+      .composition(pad_mode);
+  op("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", kNN)
+      .doc("Pads by the elements of the other end.")
+      .composition([](const Tensor& self, IntArrayRef pad) {
+        return pad_border(self, pad, Mode::Circular);
+      });
+  op("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", kNN)
+      .doc("Mirrors the tensor at the borders of its last dimension.")
+      .composition(pad_fixed<Mode::Reflect, 1>);
+  op("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", kNN)
+      .doc("Mirrors the tensor at the borders of its last two dimensions.")
+      .composition(pad_fixed<Mode::Reflect, 2>);
+  op("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", kNN)
+      .doc("Mirrors the tensor at the borders of its last three dimensions.")
+      .composition(pad_fixed<Mode::Reflect, 3>);
+  op("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", kNN)
+      .doc("Repeats the elements at the borders of the last dimension.")
+      .composition(pad_fixed<Mode::Replicate, 1>);
+  op("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", kNN)
+      .doc("Repeats the elements at the borders of the last two dimensions.")
+      .composition(pad_fixed<Mode::Replicate, 2>);
+  op("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", kNN)
+      .doc("Repeats the elements at the borders of the last three dimensions.")
+      .composition(pad_fixed<Mode::Replicate, 3>);
+  op("one_hot(Tensor self, int num_classes=-1) -> Tensor", kNN)
+      .doc("A row of zeros with a one at the index, for each index.")
+      .composition(one_hot_rows);
+}
+
+}  // namespace rushlight
