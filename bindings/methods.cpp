@@ -135,13 +135,18 @@ PyObject* method_item(PyObject* self, PyObject*) {
 
 PyObject* method_requires_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"requires_grad", nullptr};
-  int on = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:requires_grad_", const_cast<char**>(names),
+  PyObject* on = Py_True;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:requires_grad_", const_cast<char**>(names),
                                    &on)) {
     return nullptr;
   }
   return guarded([&] {
-    tensor_of(self).requires_grad_(on != 0);
+    if (!PyBool_Check(on)) {
+      fail(ErrorKind::Type, "",
+           "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ",
+           type_name(on));
+    }
+    tensor_of(self).requires_grad_(on == Py_True);
     return new_ref(self);
   });
 }

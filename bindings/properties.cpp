@@ -83,7 +83,10 @@ int set_data(PyObject* self, PyObject* value, void*) {
     if (value == nullptr) {
       fail(ErrorKind::Runtime, "", "Deleting tensor data is not allowed. Delete tensor instead!");
     }
-    tensor_of(self).set_data(require_tensor(value, "data", "value"));
+    if (!is_tensor(value)) {
+      fail(ErrorKind::Type, "", "Variable data has to be a tensor, but got ", type_name(value));
+    }
+    tensor_of(self).set_data(tensor_of(value));
     return 0;
   });
 }

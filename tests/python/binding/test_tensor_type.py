@@ -129,3 +129,15 @@ def test_class_members_can_be_added():
         assert torch.ones(1).doubled().item() == 2.0
     finally:
         del Tensor.doubled
+
+
+def test_attributes_refuse_values_of_other_types():
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match="must be bool, not str"):
+        x.requires_grad_("a")
+    with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
+        x.requires_grad = 3
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got int"):
+        x.data = 3
+    with pytest.raises(AttributeError, match="not writable"):
+        x.shape = (1, 2)
