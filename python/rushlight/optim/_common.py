@@ -7,7 +7,7 @@ from rushlight import Tensor
 
 from .optimizer import _get_scalar_dtype
 
-_FUSED_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+_FUSED_DTYPES = frozenset((torch.float32, torch.float64, torch.bfloat16, torch.float16))
 
 
 def check_lr(lr) -> None:
@@ -66,14 +66,10 @@ def fused(name: str):
 def fits_fused(params: list[Tensor], grads: list[Tensor]) -> bool:
     """Whether one native call can update all of them."""
     for parameter, gradient in zip(params, grads):
-        if (
-            parameter.dtype not in _FUSED_DTYPES
-            or parameter.dtype is not gradient.dtype
-            or gradient.is_sparse
-            or parameter.device.type != "cpu"
-        ):
+        dtype = parameter.dtype
+        if dtype not in _FUSED_DTYPES or gradient.dtype != dtype or not parameter.is_cpu:
             return False
-    return True
+    return not any(gradient.is_sparse for gradient in grads)
 
 
 def check_steps(state_steps: list) -> None:
@@ -116,7 +112,7 @@ def advance(state_steps: list[Tensor]) -> None:
 
 def as_real(*tensors: Tensor) -> list[Tensor]:
     """Views of complex tensors as pairs of real numbers."""
-    return [torch.view_as_real(t) if torch.is_complex(t) else t for t in tensors]
+    return [torch.view_as_real(t) if t.is_complex() else t for t in tensors]
 
 
 def upgrade_steps(state: dict, groups: list[dict], default_of) -> None:
@@ -139,7 +135,7 @@ def collect(group: dict, name: str) -> tuple[list[Tensor], list[Tensor], bool]:
             continue
         if gradient.is_sparse:
             raise RuntimeError(f"{name} does not support sparse gradients")
-        has_complex = has_complex or torch.is_complex(parameter)
+        has_complex = has_complex or parameter.is_complex()
         params.append(parameter)
         grads.append(gradient)
     return params, grads, has_complex

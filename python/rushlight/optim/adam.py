@@ -106,7 +106,7 @@ class Adam(Optimizer):
             gradient = parameter.grad
             if gradient is None:
                 continue
-            has_complex = has_complex or torch.is_complex(parameter)
+            has_complex = has_complex or parameter.is_complex()
             if gradient.is_sparse:
                 raise RuntimeError(
                     "Adam does not support sparse gradients, please consider SparseAdam instead"

@@ -116,7 +116,9 @@ def _none_or_dtype(input: Tensor | None) -> torch.dtype | None:
 
 def _extend(mask: Tensor | None, columns: int = 1) -> Tensor | None:
     """A mask with more columns that hide nothing."""
-    return None if mask is None else torch._C._nn.pad(mask, (0, columns))
+    if mask is None:
+        return None
+    return torch.cat([mask, mask.new_zeros(*mask.shape[:-1], columns)], dim=-1)
 
 
 def _heads(x: Tensor, batch: int, num_heads: int, head_dim: int) -> Tensor:

@@ -112,10 +112,20 @@ class Members:
         self.add_module(name, module)
 
     def __getattr__(self, name: str):
+        # Runs for every parameter and submodule that `forward` reads, so it is spelled out.
         members = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            if table in members and name in members[table]:
-                return members[table][name]
+        if "_parameters" in members:
+            table = members["_parameters"]
+            if name in table:
+                return table[name]
+        if "_modules" in members:
+            table = members["_modules"]
+            if name in table:
+                return table[name]
+        if "_buffers" in members:
+            table = members["_buffers"]
+            if name in table:
+                return table[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value) -> None:

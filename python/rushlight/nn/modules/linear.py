@@ -58,6 +58,10 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
+        # An attribute that __getattr__ has to find costs as much as the operator itself.
+        own = self._parameters
+        if "weight" in own and "bias" in own:
+            return F.linear(input, own["weight"], own["bias"])
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:

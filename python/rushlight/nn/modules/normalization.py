@@ -97,6 +97,9 @@ class LayerNorm(Module):
                 init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
+        own = self._parameters
+        if "weight" in own and "bias" in own:
+            return F.layer_norm(input, self.normalized_shape, own["weight"], own["bias"], self.eps)
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -198,7 +201,9 @@ class RMSNorm(Module):
             init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+        own = self._parameters
+        weight = own["weight"] if "weight" in own else self.weight
+        return F.rms_norm(x, self.normalized_shape, weight, self.eps)
 
     def extra_repr(self) -> str:
         return (

@@ -78,9 +78,10 @@ class Embedding(_Table):
         self.sparse = sparse
 
     def forward(self, input: Tensor) -> Tensor:
+        own = self._parameters
         return F.embedding(
             input,
-            self.weight,
+            own["weight"] if "weight" in own else self.weight,
             self.padding_idx,
             self.max_norm,
             self.norm_type,
