@@ -171,8 +171,7 @@ struct Matcher {
     }
     Py_ssize_t count = std::min<Py_ssize_t>(arguments.positional, signature.positional);
     uint64_t given = (uint64_t{1} << count) - 1;
-    return (arguments.keywords == nullptr || keywords(given)) && defaults(given) &&
-           some_tensor();
+    return (arguments.keywords == nullptr || keywords(given)) && defaults(given) && some_tensor();
   }
 
   // Operators that take a number first need a tensor beside it.

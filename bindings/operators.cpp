@@ -113,9 +113,14 @@ void add_function(PyObject* module, const OverloadSet& set) {
 PyObject* face_names(const Operator& op) {
   Ref list = owned(PyList_New(0));
   constexpr std::pair<unsigned, const char*> kNames[] = {
-      {kFunction, "function"}, {kMethod, "method"}, {kInplace, "inplace"},
-      {kOut, "out"},           {kNN, "nn"},         {kNumbers, "numbers"},
-      {kInternal, "internal"}, {kNumberFirst, "number_first"},
+      {kFunction, "function"},
+      {kMethod, "method"},
+      {kInplace, "inplace"},
+      {kOut, "out"},
+      {kNN, "nn"},
+      {kNumbers, "numbers"},
+      {kInternal, "internal"},
+      {kNumberFirst, "number_first"},
       {kAllNumbers, "all_numbers"},
   };
   for (auto [bit, name] : kNames) {

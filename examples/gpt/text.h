@@ -13,7 +13,7 @@
 namespace gpt {
 
 struct Text {
-  std::string alphabet;  // sorted
+  std::string alphabet;     // sorted
   rushlight::Tensor train;  // int64, one dimension
   rushlight::Tensor held_out;
 
@@ -64,7 +64,8 @@ struct Batch {
 // Windows that begin at `starts` (B,) and the same moved on by one: two (B, context) int64.
 inline Batch batch(const rushlight::Tensor& tokens, const rushlight::Tensor& starts,
                    int64_t context) {
-  rushlight::Tensor windows = starts.unsqueeze(1) + rushlight::arange(rushlight::Scalar(context + 1));
+  rushlight::Tensor windows =
+      starts.unsqueeze(1) + rushlight::arange(rushlight::Scalar(context + 1));
   rushlight::Tensor taken = tokens.take(windows);
   return {taken.narrow(1, 0, context), taken.narrow(1, 1, context)};
 }

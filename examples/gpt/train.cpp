@@ -57,12 +57,12 @@ class Options {
     std::exit(0);
   }
   std::map<std::string, std::string> values_ = {
-      {"--layers", "4"},        {"--width", "128"},          {"--heads", "4"},
-      {"--context", "64"},      {"--batch", "12"},           {"--steps", "2000"},
-      {"--lr", "2e-3"},         {"--warmup", "100"},         {"--weight-decay", "0.1"},
-      {"--seed", "1337"},       {"--text", ""},              {"--out", "out/gpt-cpp"},
-      {"--resume", ""},         {"--stop", ""},              {"--evaluate-every", "500"},
-      {"--print-losses", ""},   {"--sample", "400"},         {"--temperature", "0.8"},
+      {"--layers", "4"},      {"--width", "128"},  {"--heads", "4"},
+      {"--context", "64"},    {"--batch", "12"},   {"--steps", "2000"},
+      {"--lr", "2e-3"},       {"--warmup", "100"}, {"--weight-decay", "0.1"},
+      {"--seed", "1337"},     {"--text", ""},      {"--out", "out/gpt-cpp"},
+      {"--resume", ""},       {"--stop", ""},      {"--evaluate-every", "500"},
+      {"--print-losses", ""}, {"--sample", "400"}, {"--temperature", "0.8"},
   };
 };
 
@@ -108,8 +108,8 @@ double validation_loss(const gpt::GPT& model, const Tensor& held_out, int64_t wi
 }
 
 // Model, optimizer, random state and step in one safetensors file.
-void save(const std::string& path, const gpt::GPT& model,
-          const rushlight::optim::AdamW& optimizer, int64_t step) {
+void save(const std::string& path, const gpt::GPT& model, const rushlight::optim::AdamW& optimizer,
+          int64_t step) {
   rushlight::safetensors::NamedTensors all;
   for (const auto& [name, tensor] : model->state_dict()) {
     all[rushlight::cat("model.", name)] = tensor;
@@ -176,8 +176,8 @@ int run(const Options& options) {
   };
   for (int64_t step = first; step < last; ++step) {
     optimizer.set_lr(learning_rate(step, options));
-    Tensor starts = rushlight::randint(data.train.size(0) - context, {batch_size},
-                                       rushlight::DType::Int64);
+    Tensor starts =
+        rushlight::randint(data.train.size(0) - context, {batch_size}, rushlight::DType::Int64);
     gpt::Batch taken = gpt::batch(data.train, starts, context);
     Tensor loss = model->loss(taken.x, taken.y);
     optimizer.zero_grad();

@@ -25,22 +25,22 @@ struct Float8E5M2 {
 };
 
 // X(enumerator, C++ type, PyTorch name, other PyTorch name or "", short name in IR text, category)
-#define RUSHLIGHT_DTYPES(X)                                               \
-  X(Bool, bool, "bool", "", "b8", Bool)                                   \
-  X(UInt8, uint8_t, "uint8", "", "u8", Unsigned)                          \
-  X(Int8, int8_t, "int8", "", "i8", Signed)                               \
-  X(UInt16, uint16_t, "uint16", "", "u16", Unsigned)                      \
-  X(Int16, int16_t, "int16", "short", "i16", Signed)                      \
-  X(UInt32, uint32_t, "uint32", "", "u32", Unsigned)                      \
-  X(Int32, int32_t, "int32", "int", "i32", Signed)                        \
-  X(UInt64, uint64_t, "uint64", "", "u64", Unsigned)                      \
-  X(Int64, int64_t, "int64", "long", "i64", Signed)                       \
-  X(Float8E4M3FN, Float8E4M3FN, "float8_e4m3fn", "", "f8e4m3fn", Float)   \
-  X(Float8E5M2, Float8E5M2, "float8_e5m2", "", "f8e5m2", Float)           \
-  X(Float16, Half, "float16", "half", "f16", Float)                       \
-  X(BFloat16, BFloat16, "bfloat16", "", "bf16", Float)                    \
-  X(Float32, float, "float32", "float", "f32", Float)                     \
-  X(Float64, double, "float64", "double", "f64", Float)                   \
+#define RUSHLIGHT_DTYPES(X)                                                \
+  X(Bool, bool, "bool", "", "b8", Bool)                                    \
+  X(UInt8, uint8_t, "uint8", "", "u8", Unsigned)                           \
+  X(Int8, int8_t, "int8", "", "i8", Signed)                                \
+  X(UInt16, uint16_t, "uint16", "", "u16", Unsigned)                       \
+  X(Int16, int16_t, "int16", "short", "i16", Signed)                       \
+  X(UInt32, uint32_t, "uint32", "", "u32", Unsigned)                       \
+  X(Int32, int32_t, "int32", "int", "i32", Signed)                         \
+  X(UInt64, uint64_t, "uint64", "", "u64", Unsigned)                       \
+  X(Int64, int64_t, "int64", "long", "i64", Signed)                        \
+  X(Float8E4M3FN, Float8E4M3FN, "float8_e4m3fn", "", "f8e4m3fn", Float)    \
+  X(Float8E5M2, Float8E5M2, "float8_e5m2", "", "f8e5m2", Float)            \
+  X(Float16, Half, "float16", "half", "f16", Float)                        \
+  X(BFloat16, BFloat16, "bfloat16", "", "bf16", Float)                     \
+  X(Float32, float, "float32", "float", "f32", Float)                      \
+  X(Float64, double, "float64", "double", "f64", Float)                    \
   X(Complex64, std::complex<float>, "complex64", "cfloat", "c64", Complex) \
   X(Complex128, std::complex<double>, "complex128", "cdouble", "c128", Complex)
 
@@ -71,12 +71,22 @@ inline constexpr DTypeInfo kDTypeTable[] = {
 #undef RUSHLIGHT_ROW
 };
 
-constexpr const DTypeInfo& info(DType dtype) { return kDTypeTable[static_cast<int>(dtype)]; }
-constexpr int64_t element_size(DType dtype) { return info(dtype).size; }
-constexpr std::string_view dtype_name(DType dtype) { return info(dtype).name; }
+constexpr const DTypeInfo& info(DType dtype) {
+  return kDTypeTable[static_cast<int>(dtype)];
+}
+constexpr int64_t element_size(DType dtype) {
+  return info(dtype).size;
+}
+constexpr std::string_view dtype_name(DType dtype) {
+  return info(dtype).name;
+}
 
-constexpr bool is_floating(DType dtype) { return info(dtype).category == DTypeCategory::Float; }
-constexpr bool is_complex(DType dtype) { return info(dtype).category == DTypeCategory::Complex; }
+constexpr bool is_floating(DType dtype) {
+  return info(dtype).category == DTypeCategory::Float;
+}
+constexpr bool is_complex(DType dtype) {
+  return info(dtype).category == DTypeCategory::Complex;
+}
 constexpr bool is_integral(DType dtype, bool include_bool) {
   DTypeCategory category = info(dtype).category;
   return category == DTypeCategory::Unsigned || category == DTypeCategory::Signed ||

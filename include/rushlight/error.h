@@ -3,6 +3,8 @@
 // Internal errors are assertions (RUSHLIGHT_ASSERT): they mean a fault of ours, and say so.
 #pragma once
 
+#include <rushlight/dtype.h>
+
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -10,8 +12,6 @@
 #include <string_view>
 #include <type_traits>
 #include <vector>
-
-#include <rushlight/dtype.h>
 
 #define RUSHLIGHT_API __attribute__((visibility("default")))
 

@@ -1,10 +1,10 @@
 // Optimizers: fused over all parameters, with Python's defaults.
 #pragma once
 
+#include <rushlight/nn/module.h>
+
 #include <memory>
 #include <vector>
-
-#include <rushlight/nn/module.h>
 
 namespace rushlight::optim {
 

@@ -1,12 +1,12 @@
 // A number from outside: Python's bool, int, float and complex, and C++'s.
 #pragma once
 
+#include <rushlight/dtype.h>
+
 #include <complex>
 #include <concepts>
 #include <cstdint>
 #include <string>
-
-#include <rushlight/dtype.h>
 
 namespace rushlight {
 

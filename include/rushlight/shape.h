@@ -1,14 +1,14 @@
 // Lists of sizes and strides, and arithmetic on them that cannot overflow unseen.
 #pragma once
 
+#include <rushlight/error.h>
+
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
-
-#include <rushlight/error.h>
 
 namespace rushlight {
 

@@ -5,18 +5,18 @@
 // elements. Reading one tensor from many threads is safe; writing needs the caller's own order.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <optional>
-#include <utility>
-#include <vector>
-
 #include <rushlight/device.h>
 #include <rushlight/dtype.h>
 #include <rushlight/error.h>
 #include <rushlight/generator.h>
 #include <rushlight/scalar.h>
 #include <rushlight/shape.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace rushlight {
 
@@ -31,7 +31,7 @@ struct StorageImpl {
   size_t bytes = 0;
   Device device;
   bool resizable = true;
-  uint32_t inline_bytes = 0;         // of data that lies behind this header, in its own block
+  uint32_t inline_bytes = 0;  // of data that lies behind this header, in its own block
   void (*release)(StorageImpl* self) = nullptr;  // frees `data`; null: nothing to free
   void* context = nullptr;                       // for `release`: the foreign owner
 };
@@ -56,13 +56,13 @@ struct TensorImpl {
   void* python = nullptr;  // the Python object of this tensor, where there is one
 
   enum Flag : uint8_t {
-    kRequiresGrad = 1,     // a leaf that asked for it, or a result with a grad_fn
-    kWrappedNumber = 2,    // made of a Python number: weak in type promotion
-    kContiguous = 4,       // row-major without gaps
-    kInference = 8,        // made in inference mode
-    kOwnsPython = 16,      // the C++ side keeps the Python object alive, not the reverse
-    kTracksBase = 32,      // a view that autograd tracks: requires grad where its base does
-    kUnversioned = 64,     // made by `.data`: writes to it and its views pass unseen by autograd
+    kRequiresGrad = 1,   // a leaf that asked for it, or a result with a grad_fn
+    kWrappedNumber = 2,  // made of a Python number: weak in type promotion
+    kContiguous = 4,     // row-major without gaps
+    kInference = 8,      // made in inference mode
+    kOwnsPython = 16,    // the C++ side keeps the Python object alive, not the reverse
+    kTracksBase = 32,    // a view that autograd tracks: requires grad where its base does
+    kUnversioned = 64,   // made by `.data`: writes to it and its views pass unseen by autograd
   };
   bool has(Flag flag) const { return flags & flag; }
   void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }
@@ -194,9 +194,9 @@ class RUSHLIGHT_API Tensor {
   }
   const Tensor& requires_grad_(bool on = true) const;
   bool is_leaf() const;
-  const Tensor& grad() const;      // undefined where there is none
+  const Tensor& grad() const;  // undefined where there is none
   void set_grad(Tensor grad) const;
-  Tensor detach() const;           // shares memory, outside the graph
+  Tensor detach() const;  // shares memory, outside the graph
   void retain_grad() const;
   void backward(const Tensor& gradient = {}, bool retain_graph = false,
                 bool create_graph = false) const;
@@ -263,8 +263,8 @@ Tensor make_scalar_tensor(const Scalar& value, DType dtype);
 Tensor make_foreign(void* data, IntArrayRef sizes, IntArrayRef strides, DType dtype,
                     void (*release)(StorageImpl*), void* context);
 StorageImpl* make_storage(size_t bytes, Device device);
-// Gives the storage this many bytes, the first of the old ones kept; Error(Runtime) where its memory
-// is somebody else's.
+// Gives the storage this many bytes, the first of the old ones kept; Error(Runtime) where its
+// memory is somebody else's.
 void resize_storage(StorageImpl* storage, size_t bytes);
 // Gives the tensor this shape, contiguous, growing its storage where needed.
 void resize_in_place(const Tensor& tensor, IntArrayRef sizes);

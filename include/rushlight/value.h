@@ -4,12 +4,12 @@
 // borrowed Value makes an owning one.
 #pragma once
 
+#include <rushlight/tensor.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <rushlight/tensor.h>
 
 namespace rushlight {
 

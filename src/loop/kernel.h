@@ -60,10 +60,10 @@ struct Kernel {
 // What generated code is called with. Kernels run the first parallel axis over [begin, end): the
 // runtime splits that axis among threads, so every store depends on it. Other axes run whole.
 struct KernelArgs {
-  void* const* buffers;          // one a buffer
-  const int64_t* const* strides; // strides[b][d], in elements; read where Layout is Any
-  const int64_t* extents;        // one an axis
-  const uint64_t* scalars;       // one a scalar: integers extended, f32 in low bits, f64 bits
+  void* const* buffers;           // one a buffer
+  const int64_t* const* strides;  // strides[b][d], in elements; read where Layout is Any
+  const int64_t* extents;         // one an axis
+  const uint64_t* scalars;        // one a scalar: integers extended, f32 in low bits, f64 bits
 };
 using KernelFunction = void (*)(const KernelArgs* args, int64_t begin, int64_t end);
 

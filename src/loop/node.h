@@ -23,6 +23,8 @@
 //   `LoadIf(mask, ...)` touches memory only where the mask holds and is `other` elsewhere.
 #pragma once
 
+#include <rushlight/dtype.h>
+
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -30,8 +32,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include <rushlight/dtype.h>
 
 namespace rushlight::loop {
 
@@ -42,78 +42,78 @@ enum class Arity : uint8_t { Leaf = 0, Unary = 1, Binary = 2, Ternary = 3, Varia
 enum class Typing : uint8_t { Same, Bool, Own };
 
 // X(op, text, arity, typing, allowed operand kinds: f float, i integer, b bool)
-#define RUSHLIGHT_LOOP_OPS(X)               \
-  X(Const, "const", Leaf, Own, "")          \
-  X(Scalar, "scalar", Leaf, Own, "")        \
-  X(Index, "index", Leaf, Own, "")          \
-  X(Extent, "extent", Leaf, Own, "")        \
-  X(Load, "load", Variadic, Own, "")        \
-  X(Cast, "cast", Unary, Own, "fib")        \
-  X(Bitcast, "bitcast", Unary, Own, "fi")   \
-  X(Neg, "neg", Unary, Same, "fi")          \
-  X(Abs, "abs", Unary, Same, "fi")          \
-  X(Sqrt, "sqrt", Unary, Same, "f")         \
-  X(Floor, "floor", Unary, Same, "f")       \
-  X(Ceil, "ceil", Unary, Same, "f")         \
-  X(Trunc, "trunc", Unary, Same, "f")       \
-  X(Round, "round", Unary, Same, "f")       \
-  X(Exp, "exp", Unary, Same, "f")           \
-  X(Exp2, "exp2", Unary, Same, "f")         \
-  X(Expm1, "expm1", Unary, Same, "f")       \
-  X(Log, "log", Unary, Same, "f")           \
-  X(Log2, "log2", Unary, Same, "f")         \
-  X(Log10, "log10", Unary, Same, "f")       \
-  X(Log1p, "log1p", Unary, Same, "f")       \
-  X(Sin, "sin", Unary, Same, "f")           \
-  X(Cos, "cos", Unary, Same, "f")           \
-  X(Tan, "tan", Unary, Same, "f")           \
-  X(Asin, "asin", Unary, Same, "f")         \
-  X(Acos, "acos", Unary, Same, "f")         \
-  X(Atan, "atan", Unary, Same, "f")         \
-  X(Sinh, "sinh", Unary, Same, "f")         \
-  X(Cosh, "cosh", Unary, Same, "f")         \
-  X(Tanh, "tanh", Unary, Same, "f")         \
-  X(Asinh, "asinh", Unary, Same, "f")       \
-  X(Acosh, "acosh", Unary, Same, "f")       \
-  X(Atanh, "atanh", Unary, Same, "f")       \
-  X(Erf, "erf", Unary, Same, "f")           \
-  X(Erfc, "erfc", Unary, Same, "f")         \
-  X(Erfinv, "erfinv", Unary, Same, "f")     \
-  X(Lgamma, "lgamma", Unary, Same, "f")     \
-  X(Digamma, "digamma", Unary, Same, "f")   \
-  X(Not, "not", Unary, Same, "ib")          \
-  X(IsNan, "isnan", Unary, Bool, "f")       \
-  X(Add, "add", Binary, Same, "fi")         \
-  X(Sub, "sub", Binary, Same, "fi")         \
-  X(Mul, "mul", Binary, Same, "fi")         \
-  X(Div, "div", Binary, Same, "fi")         \
-  X(FloorDiv, "floordiv", Binary, Same, "fi") \
-  X(Rem, "rem", Binary, Same, "fi")         \
-  X(Mod, "mod", Binary, Same, "fi")         \
-  X(Pow, "pow", Binary, Same, "fi")         \
-  X(Atan2, "atan2", Binary, Same, "f")      \
-  X(Hypot, "hypot", Binary, Same, "f")      \
-  X(CopySign, "copysign", Binary, Same, "f") \
+#define RUSHLIGHT_LOOP_OPS(X)                  \
+  X(Const, "const", Leaf, Own, "")             \
+  X(Scalar, "scalar", Leaf, Own, "")           \
+  X(Index, "index", Leaf, Own, "")             \
+  X(Extent, "extent", Leaf, Own, "")           \
+  X(Load, "load", Variadic, Own, "")           \
+  X(Cast, "cast", Unary, Own, "fib")           \
+  X(Bitcast, "bitcast", Unary, Own, "fi")      \
+  X(Neg, "neg", Unary, Same, "fi")             \
+  X(Abs, "abs", Unary, Same, "fi")             \
+  X(Sqrt, "sqrt", Unary, Same, "f")            \
+  X(Floor, "floor", Unary, Same, "f")          \
+  X(Ceil, "ceil", Unary, Same, "f")            \
+  X(Trunc, "trunc", Unary, Same, "f")          \
+  X(Round, "round", Unary, Same, "f")          \
+  X(Exp, "exp", Unary, Same, "f")              \
+  X(Exp2, "exp2", Unary, Same, "f")            \
+  X(Expm1, "expm1", Unary, Same, "f")          \
+  X(Log, "log", Unary, Same, "f")              \
+  X(Log2, "log2", Unary, Same, "f")            \
+  X(Log10, "log10", Unary, Same, "f")          \
+  X(Log1p, "log1p", Unary, Same, "f")          \
+  X(Sin, "sin", Unary, Same, "f")              \
+  X(Cos, "cos", Unary, Same, "f")              \
+  X(Tan, "tan", Unary, Same, "f")              \
+  X(Asin, "asin", Unary, Same, "f")            \
+  X(Acos, "acos", Unary, Same, "f")            \
+  X(Atan, "atan", Unary, Same, "f")            \
+  X(Sinh, "sinh", Unary, Same, "f")            \
+  X(Cosh, "cosh", Unary, Same, "f")            \
+  X(Tanh, "tanh", Unary, Same, "f")            \
+  X(Asinh, "asinh", Unary, Same, "f")          \
+  X(Acosh, "acosh", Unary, Same, "f")          \
+  X(Atanh, "atanh", Unary, Same, "f")          \
+  X(Erf, "erf", Unary, Same, "f")              \
+  X(Erfc, "erfc", Unary, Same, "f")            \
+  X(Erfinv, "erfinv", Unary, Same, "f")        \
+  X(Lgamma, "lgamma", Unary, Same, "f")        \
+  X(Digamma, "digamma", Unary, Same, "f")      \
+  X(Not, "not", Unary, Same, "ib")             \
+  X(IsNan, "isnan", Unary, Bool, "f")          \
+  X(Add, "add", Binary, Same, "fi")            \
+  X(Sub, "sub", Binary, Same, "fi")            \
+  X(Mul, "mul", Binary, Same, "fi")            \
+  X(Div, "div", Binary, Same, "fi")            \
+  X(FloorDiv, "floordiv", Binary, Same, "fi")  \
+  X(Rem, "rem", Binary, Same, "fi")            \
+  X(Mod, "mod", Binary, Same, "fi")            \
+  X(Pow, "pow", Binary, Same, "fi")            \
+  X(Atan2, "atan2", Binary, Same, "f")         \
+  X(Hypot, "hypot", Binary, Same, "f")         \
+  X(CopySign, "copysign", Binary, Same, "f")   \
   X(NextAfter, "nextafter", Binary, Same, "f") \
-  X(Max, "max", Binary, Same, "fib")        \
-  X(Min, "min", Binary, Same, "fib")        \
-  X(FMax, "fmax", Binary, Same, "f")        \
-  X(FMin, "fmin", Binary, Same, "f")        \
-  X(And, "and", Binary, Same, "ib")         \
-  X(Or, "or", Binary, Same, "ib")           \
-  X(Xor, "xor", Binary, Same, "ib")         \
-  X(Shl, "shl", Binary, Same, "i")          \
-  X(Shr, "shr", Binary, Same, "i")          \
-  X(Eq, "eq", Binary, Bool, "fib")          \
-  X(Ne, "ne", Binary, Bool, "fib")          \
-  X(Lt, "lt", Binary, Bool, "fib")          \
-  X(Le, "le", Binary, Bool, "fib")          \
-  X(Gt, "gt", Binary, Bool, "fib")          \
-  X(Ge, "ge", Binary, Bool, "fib")          \
-  X(Fma, "fma", Ternary, Same, "f")         \
-  X(Select, "select", Ternary, Own, "fib")  \
-  X(LoadIf, "loadif", Variadic, Own, "")    \
-  X(Reduce, "reduce", Unary, Own, "fib")    \
+  X(Max, "max", Binary, Same, "fib")           \
+  X(Min, "min", Binary, Same, "fib")           \
+  X(FMax, "fmax", Binary, Same, "f")           \
+  X(FMin, "fmin", Binary, Same, "f")           \
+  X(And, "and", Binary, Same, "ib")            \
+  X(Or, "or", Binary, Same, "ib")              \
+  X(Xor, "xor", Binary, Same, "ib")            \
+  X(Shl, "shl", Binary, Same, "i")             \
+  X(Shr, "shr", Binary, Same, "i")             \
+  X(Eq, "eq", Binary, Bool, "fib")             \
+  X(Ne, "ne", Binary, Bool, "fib")             \
+  X(Lt, "lt", Binary, Bool, "fib")             \
+  X(Le, "le", Binary, Bool, "fib")             \
+  X(Gt, "gt", Binary, Bool, "fib")             \
+  X(Ge, "ge", Binary, Bool, "fib")             \
+  X(Fma, "fma", Ternary, Same, "f")            \
+  X(Select, "select", Ternary, Own, "fib")     \
+  X(LoadIf, "loadif", Variadic, Own, "")       \
+  X(Reduce, "reduce", Unary, Own, "fib")       \
   X(Scan, "scan", Unary, Own, "fib")
 
 enum class Op : uint8_t {
@@ -161,35 +161,37 @@ struct Expr {
 
 struct Node {
   Op op;
-  DType dtype;       // of the value; never a half or float8 type, never complex
-  DType buffer;      // Load, LoadIf: dtype in memory. Cast: dtype rounded to. Else equal to dtype.
-  uint8_t slot;      // Scalar, Load: which scalar or buffer. Index, Extent, Reduce, Scan: the axis.
-  Combine combine;   // Reduce, Scan
-  uint64_t bits;     // Const: value; integers extended by their sign, floats as f64 bits
-  uint64_t hash;     // structural: stable between runs and machines
+  DType dtype;      // of the value; never a half or float8 type, never complex
+  DType buffer;     // Load, LoadIf: dtype in memory. Cast: dtype rounded to. Else equal to dtype.
+  uint8_t slot;     // Scalar, Load: which scalar or buffer. Index, Extent, Reduce, Scan: the axis.
+  Combine combine;  // Reduce, Scan
+  uint64_t bits;    // Const: value; integers extended by their sign, floats as f64 bits
+  uint64_t hash;    // structural: stable between runs and machines
   std::vector<Expr> inputs;  // Load: index a buffer dimension. LoadIf: mask, other, then indices.
   double constant() const { return std::bit_cast<double>(bits); }
 };
 
-inline DType Expr::dtype() const { return node->dtype; }
+inline DType Expr::dtype() const {
+  return node->dtype;
+}
 
 // Checking factories: each throws Error(Internal) naming the op where operands do not fit. They
 // fold nothing. Thread-safe.
-Expr constant(double value, DType dtype);          // rounds to float dtypes, exact in others
-Expr constant_int(int64_t value, DType dtype);     // integer: wraps to the width; bool: value != 0
-Expr scalar(int slot, DType dtype);                // run-time scalar argument number `slot`
-Expr index(int axis);                              // i64, 0 <= value < extent
-Expr extent(int axis);                             // i64
+Expr constant(double value, DType dtype);       // rounds to float dtypes, exact in others
+Expr constant_int(int64_t value, DType dtype);  // integer: wraps to the width; bool: value != 0
+Expr scalar(int slot, DType dtype);             // run-time scalar argument number `slot`
+Expr index(int axis);                           // i64, 0 <= value < extent
+Expr extent(int axis);                          // i64
 Expr load(int buffer, DType memory, std::vector<Expr> indices);
 Expr load_if(Expr mask, Expr other, int buffer, DType memory, std::vector<Expr> indices);
-Expr cast(Expr x, DType dtype);                    // x itself where it has the dtype already
-Expr bitcast(Expr x, DType dtype);                 // same size
+Expr cast(Expr x, DType dtype);     // x itself where it has the dtype already
+Expr bitcast(Expr x, DType dtype);  // same size
 Expr unary(Op op, Expr x);
 Expr binary(Op op, Expr a, Expr b);
-Expr fma(Expr a, Expr b, Expr c);                  // a * b + c
+Expr fma(Expr a, Expr b, Expr c);  // a * b + c
 Expr select(Expr condition, Expr a, Expr b);
 Expr reduce(Combine combine, int axis, Expr body);
-Expr scan(Combine combine, int axis, Expr body);   // inclusive
+Expr scan(Combine combine, int axis, Expr body);  // inclusive
 
 // The node with other inputs (and the same payload): what passes rebuild with. Returns `node`
 // itself where no input changed.

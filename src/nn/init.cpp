@@ -1,7 +1,6 @@
-#include <rushlight/nn/init.h>
-
 #include <rushlight/autograd.h>
 #include <rushlight/generated/functions.h>
+#include <rushlight/nn/init.h>
 
 #include <cmath>
 
@@ -57,8 +56,12 @@ Tensor constant_(Tensor tensor, const Scalar& value) {
   return tensor;
 }
 
-Tensor zeros_(Tensor tensor) { return constant_(std::move(tensor), Scalar(0)); }
-Tensor ones_(Tensor tensor) { return constant_(std::move(tensor), Scalar(1)); }
+Tensor zeros_(Tensor tensor) {
+  return constant_(std::move(tensor), Scalar(0));
+}
+Tensor ones_(Tensor tensor) {
+  return constant_(std::move(tensor), Scalar(1));
+}
 
 Tensor xavier_uniform_(Tensor tensor, double gain) {
   Fans fans = fans_of(tensor);
@@ -98,7 +101,8 @@ double calculate_gain(std::string_view nonlinearity, double param) {
   if (nonlinearity == "selu") {
     return 3.0 / 4;
   }
-  if (nonlinearity == "linear" || nonlinearity == "sigmoid" || nonlinearity.substr(0, 4) == "conv") {
+  if (nonlinearity == "linear" || nonlinearity == "sigmoid" ||
+      nonlinearity.substr(0, 4) == "conv") {
     return 1;
   }
   fail(ErrorKind::Value, "init", "Unsupported nonlinearity ", nonlinearity);

@@ -1,8 +1,7 @@
-#include <rushlight/nn/layers.h>
-
 #include <rushlight/autograd.h>
 #include <rushlight/generated/functions.h>
 #include <rushlight/nn/init.h>
+#include <rushlight/nn/layers.h>
 
 #include <cmath>
 
@@ -25,7 +24,9 @@ std::string number(double value) {
   return out;
 }
 
-const char* truth(bool value) { return value ? "True" : "False"; }
+const char* truth(bool value) {
+  return value ? "True" : "False";
+}
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string out = "(";
@@ -35,7 +36,9 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return out.append(shape.size() == 1 ? ",)" : ")");
 }
 
-int64_t code(Reduction reduction) { return static_cast<int64_t>(reduction); }
+int64_t code(Reduction reduction) {
+  return static_cast<int64_t>(reduction);
+}
 
 }  // namespace
 
@@ -53,7 +56,9 @@ void LinearImpl::reset_parameters() {
   }
 }
 
-Tensor LinearImpl::forward(const Tensor& input) { return linear(input, weight, bias); }
+Tensor LinearImpl::forward(const Tensor& input) {
+  return linear(input, weight, bias);
+}
 
 std::string LinearImpl::extra_repr() const {
   return cat("in_features=", options_.in_features_, ", out_features=", options_.out_features_,
@@ -115,15 +120,15 @@ Tensor RMSNormImpl::forward(const Tensor& input) {
 }
 
 std::string RMSNormImpl::extra_repr() const {
-  return cat(shape_text(options_.normalized_shape_), ", eps=",
-             options_.eps_ ? number(*options_.eps_) : "None",
+  return cat(shape_text(options_.normalized_shape_),
+             ", eps=", options_.eps_ ? number(*options_.eps_) : "None",
              ", elementwise_affine=", truth(options_.elementwise_affine_));
 }
 
-DropoutImpl::DropoutImpl(double p, bool inplace) : TensorModule("Dropout"), p_(p), inplace_(inplace) {
+DropoutImpl::DropoutImpl(double p, bool inplace)
+    : TensorModule("Dropout"), p_(p), inplace_(inplace) {
   if (p < 0 || p > 1) {
-    fail(ErrorKind::Value, "Dropout",
-         "dropout probability has to be between 0 and 1, but got ", p);
+    fail(ErrorKind::Value, "Dropout", "dropout probability has to be between 0 and 1, but got ", p);
   }
 }
 
@@ -138,28 +143,46 @@ std::string DropoutImpl::extra_repr() const {
   return cat("p=", number(p_), ", inplace=", truth(inplace_));
 }
 
-#define RUSHLIGHT_DEFINE(Name, call) \
-  Tensor Name##Impl::forward(const Tensor& input) { return call; }
+#define RUSHLIGHT_DEFINE(Name, call)                \
+  Tensor Name##Impl::forward(const Tensor& input) { \
+    return call;                                    \
+  }
 RUSHLIGHT_NN_ACTIVATIONS(RUSHLIGHT_DEFINE)
 #undef RUSHLIGHT_DEFINE
 
 GELUImpl::GELUImpl(std::string approximate)
     : TensorModule("GELU"), approximate_(std::move(approximate)) {}
-Tensor GELUImpl::forward(const Tensor& input) { return gelu(input, approximate_); }
-std::string GELUImpl::extra_repr() const { return "approximate='" + approximate_ + "'"; }
+Tensor GELUImpl::forward(const Tensor& input) {
+  return gelu(input, approximate_);
+}
+std::string GELUImpl::extra_repr() const {
+  return "approximate='" + approximate_ + "'";
+}
 
 Tensor LeakyReLUImpl::forward(const Tensor& input) {
   return leaky_relu(input, Scalar(negative_slope_));
 }
-std::string LeakyReLUImpl::extra_repr() const { return "negative_slope=" + number(negative_slope_); }
+std::string LeakyReLUImpl::extra_repr() const {
+  return "negative_slope=" + number(negative_slope_);
+}
 
-Tensor SoftmaxImpl::forward(const Tensor& input) { return softmax(input, dim_); }
-std::string SoftmaxImpl::extra_repr() const { return cat("dim=", dim_); }
+Tensor SoftmaxImpl::forward(const Tensor& input) {
+  return softmax(input, dim_);
+}
+std::string SoftmaxImpl::extra_repr() const {
+  return cat("dim=", dim_);
+}
 
-Tensor LogSoftmaxImpl::forward(const Tensor& input) { return log_softmax(input, dim_); }
-std::string LogSoftmaxImpl::extra_repr() const { return cat("dim=", dim_); }
+Tensor LogSoftmaxImpl::forward(const Tensor& input) {
+  return log_softmax(input, dim_);
+}
+std::string LogSoftmaxImpl::extra_repr() const {
+  return cat("dim=", dim_);
+}
 
-Tensor FlattenImpl::forward(const Tensor& input) { return flatten(input, start_dim_, end_dim_); }
+Tensor FlattenImpl::forward(const Tensor& input) {
+  return flatten(input, start_dim_, end_dim_);
+}
 std::string FlattenImpl::extra_repr() const {
   return cat("start_dim=", start_dim_, ", end_dim=", end_dim_);
 }
@@ -183,24 +206,29 @@ void ModuleListImpl::push_back(std::shared_ptr<Module> module) {
 
 CrossEntropyLossImpl::CrossEntropyLossImpl(Tensor weight, int64_t ignore_index, Reduction reduction,
                                            double label_smoothing)
-    : Module("CrossEntropyLoss"), weight_(register_buffer("weight", std::move(weight))),
-      ignore_index_(ignore_index), reduction_(reduction), label_smoothing_(label_smoothing) {}
+    : Module("CrossEntropyLoss"),
+      weight_(register_buffer("weight", std::move(weight))),
+      ignore_index_(ignore_index),
+      reduction_(reduction),
+      label_smoothing_(label_smoothing) {}
 
 Tensor CrossEntropyLossImpl::forward(const Tensor& input, const Tensor& target) {
   return cross_entropy_loss(input, target, weight_, code(reduction_), ignore_index_,
                             label_smoothing_);
 }
 
-#define RUSHLIGHT_DEFINE(Name, function)                                        \
-  Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) {       \
-    return function(input, target, code(reduction_));                           \
+#define RUSHLIGHT_DEFINE(Name, function)                                  \
+  Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) { \
+    return function(input, target, code(reduction_));                     \
   }
 RUSHLIGHT_NN_LOSSES(RUSHLIGHT_DEFINE)
 #undef RUSHLIGHT_DEFINE
 
 NLLLossImpl::NLLLossImpl(Tensor weight, int64_t ignore_index, Reduction reduction)
-    : Module("NLLLoss"), weight_(register_buffer("weight", std::move(weight))),
-      ignore_index_(ignore_index), reduction_(reduction) {}
+    : Module("NLLLoss"),
+      weight_(register_buffer("weight", std::move(weight))),
+      ignore_index_(ignore_index),
+      reduction_(reduction) {}
 
 Tensor NLLLossImpl::forward(const Tensor& input, const Tensor& target) {
   return nll_loss_nd(input, target, weight_, code(reduction_), ignore_index_);

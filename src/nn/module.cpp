@@ -1,7 +1,6 @@
-#include <rushlight/nn/module.h>
-
 #include <rushlight/autograd.h>
 #include <rushlight/generated/functions.h>
+#include <rushlight/nn/module.h>
 
 #include <unordered_set>
 
@@ -27,8 +26,8 @@ std::string indented(const std::string& text) {
 
 void Module::check_name(const std::string& name, const char* kind) const {
   if (name.empty() || name.find('.') != std::string::npos) {
-    fail(ErrorKind::Key, "", kind, " name ", name.empty() ? "can't be empty" : "can't contain \".\"",
-         ", got: ", name);
+    fail(ErrorKind::Key, "", kind, " name ",
+         name.empty() ? "can't be empty" : "can't contain \".\"", ", got: ", name);
   }
   auto taken = [&](const auto& list) {
     for (const auto& item : list) {
@@ -176,9 +175,8 @@ void Module::load_state_dict(const NamedTensors& state, bool strict) {
     if (value == nullptr) {
       faults += strict ? cat("\n\tMissing key(s) in state_dict: \"", name, "\".") : "";
     } else if (!(value->sizes() == target.sizes())) {
-      faults += cat("\n\tsize mismatch for ", name, ": copying a param with shape ",
-                    value->sizes(), " from checkpoint, the shape in current model is ",
-                    target.sizes(), ".");
+      faults += cat("\n\tsize mismatch for ", name, ": copying a param with shape ", value->sizes(),
+                    " from checkpoint, the shape in current model is ", target.sizes(), ".");
     }
   }
   for (const auto& [given, tensor] : state) {

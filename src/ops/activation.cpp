@@ -1,8 +1,8 @@
 // Activation functions.
+#include <rushlight/generated/functions.h>
+
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 
@@ -15,7 +15,9 @@ constexpr double kSqrt2OverPi = 0.7978845608028654;
 constexpr double kSeluAlpha = 1.6732632423543772;
 constexpr double kSeluScale = 1.0507009873554805;
 
-Expr zero(Elementwise& e) { return loop::constant(0, e.dtype()); }
+Expr zero(Elementwise& e) {
+  return loop::constant(0, e.dtype());
+}
 
 Expr gelu_body(Elementwise& e) {
   Expr x = e.in(0);
@@ -90,14 +92,12 @@ RUSHLIGHT_OPERATORS(activation) {
                      }
                      return loop::max(e.in(0), zero(e));
                    })
-      .gradient("result", [](Gradient& g) {
-        g.set(0, threshold_backward(g.grad(), g.result(), Scalar(0)));
-      });
+      .gradient("result",
+                [](Gradient& g) { g.set(0, threshold_backward(g.grad(), g.result(), Scalar(0))); });
   op("relu6(Tensor self) -> Tensor", kNN | kInplace)
       .doc("min(max(x, 0), 6); no gradient at the bounds.")
-      .composition([](const Tensor& self) -> Tensor {
-        return hardtanh(self, Scalar(0), Scalar(6));
-      });
+      .composition(
+          [](const Tensor& self) -> Tensor { return hardtanh(self, Scalar(0), Scalar(6)); });
   op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
      kFunction | kInplace | kOut | kNN)
       .doc("x where x > threshold, else value.")
@@ -112,30 +112,26 @@ RUSHLIGHT_OPERATORS(activation) {
   op("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
      kFunction | kOut)
       .doc("grad_output where self > threshold, else 0.")
-      .elementwise(Rule::Promote,
-                   [](Elementwise& e) {
-                     return loop::select(e.in(1) <= e.scalar(2), zero(e), e.in(0));
-                   })
+      .elementwise(
+          Rule::Promote,
+          [](Elementwise& e) { return loop::select(e.in(1) <= e.scalar(2), zero(e), e.in(0)); })
       .gradient("self", [](Gradient& g) {
         g.set(0, threshold_backward(g.grad(), g.tensor(1), g.scalar(2)));
       });
   op("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", kFunction | kOut)
       .doc("grad_output * (1 - output^2).")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return e.in(0) * (1.0 - e.in(1) * e.in(1));
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) { return e.in(0) * (1.0 - e.in(1) * e.in(1)); });
   op("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", kFunction | kOut)
       .doc("grad_output * output * (1 - output).")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return e.in(0) * (1.0 - e.in(1)) * e.in(1);
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) { return e.in(0) * (1.0 - e.in(1)) * e.in(1); });
   op("gelu(Tensor self, *, str approximate='none') -> Tensor", kNN | kInplace | kOut)
       .doc("Gaussian error linear unit; approximate 'none' (erf) or 'tanh'.")
       .elementwise(Rule::Promote, gelu_body);
   op("silu(Tensor self) -> Tensor", kNN | kInplace | kOut)
       .doc("x * sigmoid(x).")
-      .elementwise(Rule::Promote,
-                   [](Elementwise& e) { return e.in(0) * loop::sigmoid(e.in(0)); });
+      .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) * loop::sigmoid(e.in(0)); });
   op("mish(Tensor self) -> Tensor", kNN | kInplace | kOut)
       .doc("x * tanh(softplus(x)).")
       .elementwise(Rule::Promote, [](Elementwise& e) {
@@ -145,9 +141,8 @@ RUSHLIGHT_OPERATORS(activation) {
       });
   op("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", kNN | kOut)
       .doc("log(1 + exp(beta x)) / beta; x itself where beta x > threshold.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return softplus_of(e.in(0), e.scalar(1), e.scalar(2));
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) { return softplus_of(e.in(0), e.scalar(1), e.scalar(2)); });
   op("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
      kNN | kInplace | kOut)
       .doc("scale * x above zero, scale * alpha * (exp(input_scale x) - 1) below.")
@@ -157,8 +152,8 @@ RUSHLIGHT_OPERATORS(activation) {
   op("selu(Tensor self) -> Tensor", kFunction | kInplace)
       .doc("Self-normalising elu.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
-        return elu_body(e, loop::constant(kSeluAlpha, e.dtype()), loop::constant(kSeluScale, e.dtype()),
-                   loop::constant(1, e.dtype()));
+        return elu_body(e, loop::constant(kSeluAlpha, e.dtype()),
+                        loop::constant(kSeluScale, e.dtype()), loop::constant(1, e.dtype()));
       });
   op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", kFunction | kInplace)
       .doc("max(0, x) + min(0, alpha (exp(x / alpha) - 1)).")
@@ -172,13 +167,11 @@ RUSHLIGHT_OPERATORS(activation) {
         Expr x = e.in(0);
         return loop::where(x > 0.0, x, x * e.scalar(1));
       });
-  op("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-     kNN | kInplace | kOut)
+  op("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", kNN | kInplace | kOut)
       .doc("Limits each element to [min_val, max_val]; no gradient at the bounds.")
-      .elementwise(Rule::Promote,
-                   [](Elementwise& e) {
-                     return loop::min(loop::max(e.in(0), e.scalar(1)), e.scalar(2));
-                   })
+      .elementwise(
+          Rule::Promote,
+          [](Elementwise& e) { return loop::min(loop::max(e.in(0), e.scalar(1)), e.scalar(2)); })
       .gradient("self", [](Gradient& g) {
         Tensor x = g.tensor(0);
         Tensor inside = logical_and(gt(x, g.scalar(1)), lt(x, g.scalar(2)));
@@ -221,8 +214,10 @@ RUSHLIGHT_OPERATORS(activation) {
       .doc("x moved toward zero by lambd, 0 within.")
       .composition([](const Tensor& self, Scalar lambd) -> Tensor {
         if (!(lambd.to_double() >= 0)) {
-          fail(ErrorKind::Runtime, "softshrink", "lambda must be greater or equal to 0, but found "
-               "to be ", lambd.to_double(), ".");
+          fail(ErrorKind::Runtime, "softshrink",
+               "lambda must be greater or equal to 0, but found "
+               "to be ",
+               lambd.to_double(), ".");
         }
         return _softshrink(self, lambd);
       });
@@ -231,18 +226,16 @@ RUSHLIGHT_OPERATORS(activation) {
       .elementwise(Rule::Promote, [](Elementwise& e) {
         Expr x = e.in(0);
         Expr limit = e.scalar(1);
-        return loop::select(x > limit, x - limit,
-                            loop::select(x < -limit, x + limit, x * 0.0));
+        return loop::select(x > limit, x - limit, loop::select(x < -limit, x + limit, x * 0.0));
       });
   op("log_sigmoid(Tensor self) -> Tensor", kNN | kOut)
       .doc("log(sigmoid(x)), exact at both ends.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        Expr x = e.in(0);
-        return loop::min(x, zero(e)) - loop::log1p(loop::exp(-loop::abs(x)));
-      })
-      .gradient("self", [](Gradient& g) {
-        g.set(0, mul(g.grad(), sigmoid(neg(g.tensor(0)))));
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) {
+                     Expr x = e.in(0);
+                     return loop::min(x, zero(e)) - loop::log1p(loop::exp(-loop::abs(x)));
+                   })
+      .gradient("self", [](Gradient& g) { g.set(0, mul(g.grad(), sigmoid(neg(g.tensor(0))))); });
   op("glu(Tensor self, int dim=-1) -> Tensor", kNN | kOut)
       .doc("The first half along dim times the sigmoid of the second.")
       .composition(glu_split);

@@ -38,6 +38,8 @@ constexpr Alias kAliases[] = {
 
 }  // namespace
 
-std::span<const Alias> operator_aliases() { return kAliases; }
+std::span<const Alias> operator_aliases() {
+  return kAliases;
+}
 
 }  // namespace rushlight

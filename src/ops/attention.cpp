@@ -1,11 +1,12 @@
 // scaled_dot_product_attention over the tiled kernels: the matrix of scores is never whole.
-#include <cmath>
-
 #include "kernels/attention.h"
-#include "ops/gradient.h"
-#include "ops/operator.h"
 
 #include <rushlight/generated/functions.h>
+
+#include <cmath>
+
+#include "ops/gradient.h"
+#include "ops/operator.h"
 
 namespace rushlight {
 namespace {
@@ -66,10 +67,12 @@ std::tuple<Tensor, Tensor> attention_kernel(const Tensor& q, const Tensor& k, co
   return {out, lse};
 }
 
-std::tuple<Tensor, Tensor, Tensor> attention_backward_kernel(
-    const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const Tensor& keep,
-    bool causal, double scale, double keep_scale, const Tensor& out, const Tensor& lse,
-    const Tensor& grad) {
+std::tuple<Tensor, Tensor, Tensor> attention_backward_kernel(const Tensor& q, const Tensor& k,
+                                                             const Tensor& v, const Tensor& mask,
+                                                             const Tensor& keep, bool causal,
+                                                             double scale, double keep_scale,
+                                                             const Tensor& out, const Tensor& lse,
+                                                             const Tensor& grad) {
   int64_t batch = q.sizes()[0];
   Tensor q_grad = make_heads(batch, q.sizes()[1], q.sizes()[2], q.sizes()[3], q);
   Tensor k_grad = make_heads(batch, k.sizes()[1], k.sizes()[2], k.sizes()[3], k);
@@ -170,35 +173,38 @@ constexpr std::string_view kName = "scaled_dot_product_attention";
 void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                     double dropout, bool causal) {
   if (q.dtype() != k.dtype() || q.dtype() != v.dtype()) {
-    fail(ErrorKind::Runtime, kName, "Expected query, key, and value to have the same dtype, but "
-         "got query.dtype: ", q.dtype(), " key.dtype: ", k.dtype(), " and value.dtype: ", v.dtype(),
-         " instead.");
+    fail(ErrorKind::Runtime, kName,
+         "Expected query, key, and value to have the same dtype, but "
+         "got query.dtype: ",
+         q.dtype(), " key.dtype: ", k.dtype(), " and value.dtype: ", v.dtype(), " instead.");
   }
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2) {
-    fail(ErrorKind::Runtime, kName, "Expected query, key, and value to all be  at least 2 "
-         "dimensional, but got query.dim: ", q.dim(), " key.dim: ", k.dim(), " and value.dim: ",
-         v.dim(), " instead.");
+    fail(ErrorKind::Runtime, kName,
+         "Expected query, key, and value to all be  at least 2 "
+         "dimensional, but got query.dim: ",
+         q.dim(), " key.dim: ", k.dim(), " and value.dim: ", v.dim(), " instead.");
   }
   if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) {
-    fail(ErrorKind::Runtime, kName, "expected query (..., L, E), key (..., S, E), value "
-         "(..., S, Ev), got ", q.sizes(), ", ", k.sizes(), ", ", v.sizes());
+    fail(ErrorKind::Runtime, kName,
+         "expected query (..., L, E), key (..., S, E), value "
+         "(..., S, Ev), got ",
+         q.sizes(), ", ", k.sizes(), ", ", v.sizes());
   }
   if (dropout < 0 || dropout > 1) {
-    fail(ErrorKind::Runtime, kName,
-         "dropout probability has to be between 0 and 1, but got ", dropout);
+    fail(ErrorKind::Runtime, kName, "dropout probability has to be between 0 and 1, but got ",
+         dropout);
   }
   if (!mask.defined()) {
     return;
   }
   if (causal) {
-    fail(ErrorKind::Runtime, kName,
-         "Explicit attn_mask should not be set when is_causal=True");
+    fail(ErrorKind::Runtime, kName, "Explicit attn_mask should not be set when is_causal=True");
   }
-  if (mask.dtype() != DType::Bool && mask.dtype() != q.dtype() &&
-      mask.dtype() != DType::Float32) {
-    fail(ErrorKind::Runtime, kName, "Expected attn_mask dtype to be bool or float or to match "
-         "query dtype, but got attn_mask.dtype: ", mask.dtype(), " and  query.dtype: ", q.dtype(),
-         " instead.");
+  if (mask.dtype() != DType::Bool && mask.dtype() != q.dtype() && mask.dtype() != DType::Float32) {
+    fail(ErrorKind::Runtime, kName,
+         "Expected attn_mask dtype to be bool or float or to match "
+         "query dtype, but got attn_mask.dtype: ",
+         mask.dtype(), " and  query.dtype: ", q.dtype(), " instead.");
   }
 }
 
@@ -225,8 +231,10 @@ Tensor attention_of(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
   IntArrayRef k_batch(k.sizes().data(), static_cast<size_t>(k.dim() - 2));
   bool shares = grouped && q.dim() >= 3 && k.dim() >= 3 && q.size(-3) != k.size(-3);
   if (shares && (k.size(-3) == 0 || q.size(-3) % k.size(-3) != 0 || k.size(-3) != v.size(-3))) {
-    fail(ErrorKind::Runtime, kName, "Number of heads in key and value must divide the number of "
-         "heads in query, got ", q.size(-3), ", ", k.size(-3), " and ", v.size(-3));
+    fail(ErrorKind::Runtime, kName,
+         "Number of heads in key and value must divide the number of "
+         "heads in query, got ",
+         q.size(-3), ", ", k.size(-3), " and ", v.size(-3));
   }
   Tensor keep;
   double keep_scale = 1;
@@ -249,8 +257,7 @@ Tensor attention_of(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
     shape.push_back(q.size(-2));
     shape.push_back(k.size(-2));
     Tensor expanded = expand(mask, shape);
-    mask4 = expanded.dim() == 4 ? expanded
-                                : reshape(expanded, {-1, count, q.size(-2), k.size(-2)});
+    mask4 = expanded.dim() == 4 ? expanded : reshape(expanded, {-1, count, q.size(-2), k.size(-2)});
   }
   Tensor keep4;
   if (keep.defined()) {

@@ -1,11 +1,11 @@
 // Element-wise arithmetic of two tensors, or of a tensor and a number.
+#include <rushlight/generated/functions.h>
+
 #include <cmath>
 
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/promotion.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 
@@ -13,7 +13,9 @@ using loop::Expr;
 
 namespace {
 
-bool floating(Elementwise& e) { return is_floating(e.dtype()); }
+bool floating(Elementwise& e) {
+  return is_floating(e.dtype());
+}
 
 void check_alpha(Elementwise& e, const char* op) {
   const Value& alpha = e.attribute(2);
@@ -38,11 +40,12 @@ Expr add_body(Elementwise& e) {
 Expr sub_body(Elementwise& e, int left, int right, const char* name) {
   check_alpha(e, name);
   if (e.dtype() == DType::Bool) {
-    fail(ErrorKind::Runtime, name, "Subtraction, the `-` operator, with a bool tensor is not "
+    fail(ErrorKind::Runtime, name,
+         "Subtraction, the `-` operator, with a bool tensor is not "
          "supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator "
          "instead.");
   }
-  return e.in(left) - e.in(right) * e.scalar(2);
+  return e.in(left)-e.in(right)*e.scalar(2);
 }
 
 Expr divide(Elementwise& e, Expr a, Expr b) {
@@ -56,8 +59,10 @@ Expr divide(Elementwise& e, Expr a, Expr b) {
   if (mode == "trunc") {
     return floating(e) ? loop::trunc(a / b) : a / b;
   }
-  fail(ErrorKind::Runtime, "div", "expected rounding_mode to be one of None, 'trunc', or 'floor' "
-       "but found '", mode, "'");
+  fail(ErrorKind::Runtime, "div",
+       "expected rounding_mode to be one of None, 'trunc', or 'floor' "
+       "but found '",
+       mode, "'");
 }
 
 // Integer division by a zero anywhere is an error, as in PyTorch; floats give inf or NaN.
@@ -96,8 +101,7 @@ Expr log_add_exp(Elementwise& e, bool base2) {
   Expr b = e.in(1);
   Expr most = loop::max(a, b);
   Expr gap = -loop::abs(a - b);
-  Expr sum = base2 ? most + loop::log2(1.0 + loop::exp2(gap))
-                   : most + loop::log1p(loop::exp(gap));
+  Expr sum = base2 ? most + loop::log2(1.0 + loop::exp2(gap)) : most + loop::log1p(loop::exp(gap));
   // Equal infinities have no difference.
   return loop::where(a == b, a + (base2 ? 1.0 : 0.6931471805599453), sum);
 }
@@ -151,9 +155,10 @@ RUSHLIGHT_OPERATORS(binary) {
       });
   op("mul.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("self * other.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return e.dtype() == DType::Bool ? e.in(0) & e.in(1) : e.in(0) * e.in(1);
-      })
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) {
+                     return e.dtype() == DType::Bool ? e.in(0) & e.in(1) : e.in(0) * e.in(1);
+                   })
       .gradient("self:other other:self", multiply_gradient);
   op("div.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("self / other; integers give floats.")
@@ -190,9 +195,8 @@ RUSHLIGHT_OPERATORS(binary) {
       .casts_out();
   op("_remainder(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
       .doc("self modulo other, without a check for zero.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return loop::binary(loop::Op::Mod, e.in(0), e.in(1));
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) { return loop::binary(loop::Op::Mod, e.in(0), e.in(1)); });
   op("remainder.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("self modulo other, with the sign of other.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
@@ -202,9 +206,8 @@ RUSHLIGHT_OPERATORS(binary) {
       .casts_out();
   op("_fmod(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
       .doc("C's fmod, without a check for zero.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return loop::binary(loop::Op::Rem, e.in(0), e.in(1));
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) { return loop::binary(loop::Op::Rem, e.in(0), e.in(1)); });
   op("fmod.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
       .doc("Remainder with the sign of self.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
@@ -242,14 +245,12 @@ RUSHLIGHT_OPERATORS(binary) {
       });
   op("atan2(Tensor self, Tensor other) -> Tensor", kUnary)
       .doc("The angle of the point (other, self), in radians.")
-      .elementwise(Rule::Float, [](Elementwise& e) {
-        return loop::binary(loop::Op::Atan2, e.in(0), e.in(1));
-      });
+      .elementwise(Rule::Float,
+                   [](Elementwise& e) { return loop::binary(loop::Op::Atan2, e.in(0), e.in(1)); });
   op("hypot(Tensor self, Tensor other) -> Tensor", kUnary)
       .doc("sqrt(self^2 + other^2) without overflow.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return loop::binary(loop::Op::Hypot, e.in(0), e.in(1));
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) { return loop::binary(loop::Op::Hypot, e.in(0), e.in(1)); });
   op("copysign.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
       .doc("The magnitude of self with the sign of other.")
       .elementwise(Rule::Float, [](Elementwise& e) {
@@ -257,9 +258,9 @@ RUSHLIGHT_OPERATORS(binary) {
       });
   op("nextafter(Tensor self, Tensor other) -> Tensor", kUnary)
       .doc("The next value after self toward other.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return loop::binary(loop::Op::NextAfter, e.in(0), e.in(1));
-      })
+      .elementwise(
+          Rule::Promote,
+          [](Elementwise& e) { return loop::binary(loop::Op::NextAfter, e.in(0), e.in(1)); })
       .gradient("", nullptr);
   op("logaddexp(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("log(exp(self) + exp(other)), without overflow.")

@@ -1,7 +1,7 @@
 // Comparisons, logic and bits.
-#include "ops/elementwise.h"
-
 #include <rushlight/generated/functions.h>
+
+#include "ops/elementwise.h"
 
 namespace rushlight {
 
@@ -125,7 +125,8 @@ RUSHLIGHT_OPERATORS(comparison) {
         if (!is_floating(e.dtype())) {
           DType real = DType::Float64;
           Expr gap = loop::abs(loop::cast(a, real) - loop::cast(b, real));
-          return equal | (gap <= e.scalar(3, real) + e.scalar(2, real) * loop::abs(loop::cast(b, real)));
+          return equal |
+                 (gap <= e.scalar(3, real) + e.scalar(2, real) * loop::abs(loop::cast(b, real)));
         }
         if (e.flag(4)) {
           equal = equal | (loop::isnan(a) & loop::isnan(b));
@@ -141,8 +142,8 @@ RUSHLIGHT_OPERATORS(comparison) {
       .composition([](const Tensor& self, const Tensor& other, double rtol, double atol,
                       bool equal_nan) -> Tensor {
         if (self.dtype() != other.dtype()) {
-          fail(ErrorKind::Runtime, "isclose", scalar_type_name(self.dtype()),
-               " did not match ", scalar_type_name(other.dtype()));
+          fail(ErrorKind::Runtime, "isclose", scalar_type_name(self.dtype()), " did not match ",
+               scalar_type_name(other.dtype()));
         }
         expect_tolerance("rtol", rtol);
         expect_tolerance("atol", atol);

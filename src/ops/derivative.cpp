@@ -1,12 +1,12 @@
 #include "ops/derivative.h"
 
+#include <rushlight/generated/functions.h>
+
 #include <atomic>
 #include <mutex>
 #include <unordered_set>
 
 #include "ops/gradient.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 namespace {
@@ -60,7 +60,9 @@ struct Derived {
 class Gradients {
  public:
   Gradients(const Operator& forward, Rule rule, ElementwiseFunction function)
-      : forward_(forward), rule_(rule), function_(std::move(function)),
+      : forward_(forward),
+        rule_(rule),
+        function_(std::move(function)),
         derived_(forward.schema.arguments.size()) {}
 
   void apply(Gradient& g) {
@@ -73,8 +75,9 @@ class Gradients {
       const Derived& derived = get(argument);
       if (derived.zero) {
         if (is_floating(g.dtype(argument))) {
-          g.set(argument, zeros(g.sizes(argument), TensorOptions().dtype(g.dtype(argument))
-                                                       .device(g.grad().device())));
+          g.set(argument,
+                zeros(g.sizes(argument),
+                      TensorOptions().dtype(g.dtype(argument)).device(g.grad().device())));
         }
         continue;
       }
@@ -213,8 +216,8 @@ class Gradients {
       }
     }
     Value result;
-    Invocation inv{&op, Form::Functional, static_cast<uint8_t>(arguments.size()), 1,
-                   arguments.data(), &result};
+    Invocation inv{&op, Form::Functional, static_cast<uint8_t>(arguments.size()),
+                   1,   arguments.data(), &result};
     invoke(inv);
     return result.take_tensor();
   }

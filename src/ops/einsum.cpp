@@ -1,11 +1,11 @@
 // einsum and tensordot: contractions of named dimensions, as batched matrix products.
+#include <rushlight/generated/functions.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
 
 #include "ops/operator.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 namespace {
@@ -68,8 +68,8 @@ Equation parse_equation(std::string_view text, size_t operands) {
     left = left.substr(comma + 1);
   }
   if (equation.inputs.size() != operands) {
-    fail(ErrorKind::Runtime, "einsum", "einsum(): ",
-         equation.inputs.size() > operands ? "fewer" : "more",
+    fail(ErrorKind::Runtime, "einsum",
+         "einsum(): ", equation.inputs.size() > operands ? "fewer" : "more",
          " operands were provided than specified in the equation: got ", operands, ", expected ",
          equation.inputs.size());
   }
@@ -237,8 +237,10 @@ Tensor contract(Tensor a, Tensor b, const IntList& sum_dims) {
     bool in_b = b.sizes()[d] != 1;
     bool summed = std::find(sum_dims.begin(), sum_dims.end(), dim) != sum_dims.end();
     if (in_a && in_b && a.sizes()[d] != b.sizes()[d]) {
-      fail(ErrorKind::Runtime, "einsum", "einsum(): operands do not broadcast with remapped shapes "
-           "[original->remapped]: ", a.sizes(), " and ", b.sizes());
+      fail(ErrorKind::Runtime, "einsum",
+           "einsum(): operands do not broadcast with remapped shapes "
+           "[original->remapped]: ",
+           a.sizes(), " and ", b.sizes());
     }
     if (summed && in_a && in_b) {
       inner.push_back(dim);
@@ -372,8 +374,10 @@ Tensor tensordot_of(const Tensor& self, const Tensor& other, IntArrayRef dims_se
       mine = 1;
     }
     if (mine != theirs) {
-      fail(ErrorKind::Runtime, "tensordot", "contracted dimensions need to match, but first has "
-           "size ", mine, " in dim ", dims_self[i], " and second has size ", theirs, " in dim ",
+      fail(ErrorKind::Runtime, "tensordot",
+           "contracted dimensions need to match, but first has "
+           "size ",
+           mine, " in dim ", dims_self[i], " and second has size ", theirs, " in dim ",
            dims_other[i]);
     }
     inner *= mine;

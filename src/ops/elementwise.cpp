@@ -17,10 +17,10 @@ namespace {
 // What tensor slot, number or attribute each argument of an element-wise schema is.
 struct Roles {
   std::vector<int> tensors;
-  std::vector<int> conditions;          // of those, the ones that are bool and do not promote
+  std::vector<int> conditions;  // of those, the ones that are bool and do not promote
   std::vector<int> promoting_scalars;
-  std::vector<int> attributes;          // bool, int, str, dtype: part of the signature
-  std::vector<int> optional_scalars;    // their presence is part of the signature
+  std::vector<int> attributes;        // bool, int, str, dtype: part of the signature
+  std::vector<int> optional_scalars;  // their presence is part of the signature
 
   explicit Roles(const Schema& schema) {
     for (size_t i = 0; i < schema.arguments.size(); ++i) {
@@ -120,8 +120,8 @@ void ElementwiseBody::check_dtypes(const Operator& op, const Invocation& inv) co
       fail(ErrorKind::NotImplemented, op.name(), "argument '", name, "' is ", value.impl()->dtype,
            ": arithmetic on complex numbers is not offered");
     }
-    if (value.is_tensor() && roles_.is_condition(argument) &&
-        value.impl()->dtype != DType::Bool && value.impl()->dtype != DType::UInt8) {
+    if (value.is_tensor() && roles_.is_condition(argument) && value.impl()->dtype != DType::Bool &&
+        value.impl()->dtype != DType::UInt8) {
       fail(ErrorKind::Runtime, op.name(), "expected ", name, " to be a boolean tensor, but got a ",
            "tensor with dtype ", value.impl()->dtype);
     }
@@ -177,8 +177,8 @@ const CompiledKernel& ElementwiseBody::kernel(const Operator& op, const Invocati
   // Kernels are built outside the lock of others: the cache below has its own.
   auto made = std::make_unique<CompiledKernel>();
   made->signature = wanted;
-  ElementwiseKernel built = build_elementwise(op, inv, form, rule_, roles_.tensors,
-                                              roles_.conditions, function_);
+  ElementwiseKernel built =
+      build_elementwise(op, inv, form, rule_, roles_.tensors, roles_.conditions, function_);
   made->function = get_kernel(built.kernel);
   made->scalars = std::move(built.scalars);
   made->cost = built.cost;
@@ -248,8 +248,8 @@ bool ElementwiseBody::run_fast(const Operator& op, Invocation& inv) const {
     } else if (!(first->sizes == impl->sizes)) {
       return false;
     }
-    buffers[count++] = static_cast<char*>(impl->storage->data) +
-                       impl->offset * element_size(impl->dtype);
+    buffers[count++] =
+        static_cast<char*>(impl->storage->data) + impl->offset * element_size(impl->dtype);
   }
   if (first == nullptr || first->numel == 0 || first->numel > 8192) {
     return false;

@@ -1,5 +1,7 @@
 // Optimizer steps over all parameters in one call: one pass over memory, in parallel across
 // parameters and blocks. Each update is a loop IR kernel with several stores.
+#include <rushlight/generated/functions.h>
+
 #include <cmath>
 #include <mutex>
 #include <unordered_map>
@@ -8,8 +10,6 @@
 #include "ops/operator.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/parallel.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 namespace {
@@ -31,7 +31,9 @@ class Update {
   }
   Expr state(int buffer) const { return loop::load(buffer, memory_, {loop::index(0)}); }
   Expr scalar(int slot) const { return loop::scalar(slot, compute_dtype(memory_)); }
-  void store(int buffer, Expr value) { kernel_.stores.push_back({buffer, {loop::index(0)}, value}); }
+  void store(int buffer, Expr value) {
+    kernel_.stores.push_back({buffer, {loop::index(0)}, value});
+  }
   loop::KernelFunction compile(std::string name) {
     kernel_.name = std::move(name);
     return get_kernel(loop::simplify(kernel_));
@@ -185,8 +187,7 @@ loop::KernelFunction adam_kernel(DType dtype, bool decoupled, bool amsgrad) {
     spread = loop::max(update.state(4), second);
     update.store(4, spread);
   }
-  Expr denominator =
-      loop::sqrt(spread) / update.scalar(kRootCorrection) + update.scalar(kEps);
+  Expr denominator = loop::sqrt(spread) / update.scalar(kRootCorrection) + update.scalar(kEps);
   update.store(0, param - update.scalar(kStepSize) * (first / denominator));
   update.store(2, first);
   update.store(3, second);
@@ -264,8 +265,8 @@ loop::KernelFunction sgd_kernel(DType dtype, bool momentum, bool nesterov, bool 
   Expr param = update.state(0);
   Expr grad = update.state(1) * update.scalar(kSgdGradScale) + param * update.scalar(kSgdDecay);
   if (momentum) {
-    Expr buffer = first ? grad
-                        : update.state(2) * update.scalar(kMomentum) + grad * update.scalar(kKept);
+    Expr buffer =
+        first ? grad : update.state(2) * update.scalar(kMomentum) + grad * update.scalar(kKept);
     update.store(2, buffer);
     grad = nesterov ? grad + buffer * update.scalar(kMomentum) : buffer;
   }

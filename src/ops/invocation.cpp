@@ -136,22 +136,25 @@ static Value* writable(std::initializer_list<Value> list) {
 
 Tensor call(const Operator& op, std::initializer_list<Value> list) {
   Value result;
-  Invocation inv{&op, Form::Functional, static_cast<uint8_t>(list.size()), 1, writable(list),
-                 &result};
+  Invocation inv{&op, Form::Functional, static_cast<uint8_t>(list.size()),
+                 1,   writable(list),   &result};
   invoke(inv);
   return result.take_tensor();
 }
 
 void call_many(const Operator& op, std::initializer_list<Value> list, Value* results, int count) {
-  Invocation inv{&op, Form::Functional, static_cast<uint8_t>(list.size()),
-                 static_cast<uint8_t>(count), writable(list), results};
+  Invocation inv{&op,
+                 Form::Functional,
+                 static_cast<uint8_t>(list.size()),
+                 static_cast<uint8_t>(count),
+                 writable(list),
+                 results};
   invoke(inv);
 }
 
 void call_inplace(const Operator& op, std::initializer_list<Value> list) {
   Value result(list.begin()[op.inplace_argument].tensor());
-  Invocation inv{&op, Form::Inplace, static_cast<uint8_t>(list.size()), 1, writable(list),
-                 &result};
+  Invocation inv{&op, Form::Inplace, static_cast<uint8_t>(list.size()), 1, writable(list), &result};
   invoke(inv);
 }
 
@@ -162,8 +165,12 @@ void call_out(const Operator& op, std::initializer_list<Value> list,
   for (const Tensor& output : outputs) {
     results[count++] = Value(output);
   }
-  Invocation inv{&op, Form::Out, static_cast<uint8_t>(list.size()), static_cast<uint8_t>(count),
-                 writable(list), results.data()};
+  Invocation inv{&op,
+                 Form::Out,
+                 static_cast<uint8_t>(list.size()),
+                 static_cast<uint8_t>(count),
+                 writable(list),
+                 results.data()};
   invoke(inv);
 }
 
@@ -184,7 +191,8 @@ TensorOptions unbox_options(const Value* values) {
     options.device_ = values[2].device();
   }
   if (!values[3].is_none() && values[3].to_bool()) {
-    fail(ErrorKind::Runtime, "", "Cannot access accelerator device when none is available: "
+    fail(ErrorKind::Runtime, "",
+         "Cannot access accelerator device when none is available: "
          "pin_memory=True needs one");
   }
   return options;

@@ -4,11 +4,11 @@
 // row costs one test of a thread-local word.
 #pragma once
 
+#include <rushlight/value.h>
+
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-
-#include <rushlight/value.h>
 
 namespace rushlight {
 
@@ -26,7 +26,7 @@ struct Invocation {
 };
 
 enum Door : uint32_t {
-  kOverrideDoor = 1 << 0,   // __torch_function__ modes and C++ interceptors
+  kOverrideDoor = 1 << 0,  // __torch_function__ modes and C++ interceptors
   kAutocastDoor = 1 << 1,
   kProfileDoor = 1 << 2,    // records name, shapes, time, bytes
   kAutogradDoor = 1 << 3,   // open while grad mode is on

@@ -26,8 +26,7 @@ void Iteration::add(const TensorImpl& tensor) {
   RUSHLIGHT_ASSERT(operand_count < kMaxOperands);
   Operand& operand = operands[static_cast<size_t>(operand_count++)];
   operand.element_size = element_size(tensor.dtype);
-  operand.data =
-      static_cast<char*>(tensor.storage->data) + tensor.offset * operand.element_size;
+  operand.data = static_cast<char*>(tensor.storage->data) + tensor.offset * operand.element_size;
   int lead = rank - tensor.rank;
   for (int i = 0; i < rank; ++i) {
     bool broadcast = i < lead || (tensor.sizes[static_cast<size_t>(i - lead)] == 1);
@@ -142,8 +141,8 @@ void place(const Iteration& space, int64_t at, Prepared& out) {
     at /= space.sizes[d];
     for (int k = 0; k < space.operand_count; ++k) {
       const Operand& operand = space.operands[static_cast<size_t>(k)];
-      out.buffers[k] = static_cast<char*>(out.buffers[k]) +
-                       position * operand.strides[d] * operand.element_size;
+      out.buffers[k] =
+          static_cast<char*>(out.buffers[k]) + position * operand.strides[d] * operand.element_size;
     }
   }
 }

@@ -2,10 +2,10 @@
 // ordered by stride and folded together where every operand allows it.
 #pragma once
 
+#include <rushlight/tensor.h>
+
 #include <array>
 #include <cstdint>
-
-#include <rushlight/tensor.h>
 
 #include "loop/kernel.h"
 
@@ -35,9 +35,7 @@ struct Iteration {
   void fold();
   loop::Layout layout(int operand, int dim) const {
     int64_t stride = operands[static_cast<size_t>(operand)].strides[dim];
-    return stride == 0 ? loop::Layout::Zero
-           : stride == 1 ? loop::Layout::Unit
-                         : loop::Layout::Any;
+    return stride == 0 ? loop::Layout::Zero : stride == 1 ? loop::Layout::Unit : loop::Layout::Any;
   }
   // Whether one loop covers all, each operand being contiguous or a single element.
   bool flat() const;

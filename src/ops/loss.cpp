@@ -1,12 +1,13 @@
 // Losses. `reduction` is 0 none, 1 mean, 2 sum, as in PyTorch's native functions.
+#include "ops/loss.h"
+
+#include <rushlight/generated/functions.h>
+
 #include <cmath>
 
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
-#include "ops/loss.h"
 #include "ops/rows.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 
@@ -28,16 +29,16 @@ void check_targets(std::string_view op, const Tensor& target, int64_t classes, i
   const int64_t* values = flat.data_ptr<int64_t>();
   for (int64_t i = 0; i < flat.numel(); ++i) {
     if ((values[i] < 0 || values[i] >= classes) && values[i] != ignored) {
-      fail(ErrorKind::Index, op, "Target ", values[i], " is out of bounds: expected a class in [0, ",
-           classes, ") or ignore_index ", ignored);
+      fail(ErrorKind::Index, op, "Target ", values[i],
+           " is out of bounds: expected a class in [0, ", classes, ") or ignore_index ", ignored);
     }
   }
 }
 
 struct ClassShape {
-  int64_t dim;      // of the classes
+  int64_t dim;  // of the classes
   int64_t classes;
-  Tensor target;    // with the class dimension put in, size 1
+  Tensor target;  // with the class dimension put in, size 1
 };
 
 ClassShape check_class_target(std::string_view op, const Tensor& self, const Tensor& target,
@@ -68,7 +69,9 @@ ClassShape check_class_target(std::string_view op, const Tensor& self, const Ten
   return {dim, classes, unsqueeze(target, dim)};
 }
 
-Expr one_hot(Rows& r, int target) { return r.position() == r.raw(target); }
+Expr one_hot(Rows& r, int target) {
+  return r.position() == r.raw(target);
+}
 
 // The loss of a row: (1 - s) * w[t] * (lse - x[t]) + s / C * sum(w * (lse - x)).
 // Arguments: self, target, weight, ignore_index, smoothing, dim, keepdim.
@@ -152,16 +155,15 @@ Tensor cross_entropy_of(const Tensor& self, const Tensor& target, const Tensor& 
   if (self.sizes() == target.sizes() && target.is_floating_point()) {
     return cross_entropy_probabilities(self, target, weight, reduction, smoothing);
   }
-  ClassShape shape =
-      check_class_target("cross_entropy_loss", self, target, weight, ignore_index);
+  ClassShape shape = check_class_target("cross_entropy_loss", self, target, weight, ignore_index);
   Tensor weights;
   if (weight.defined()) {
     IntList sizes(static_cast<size_t>(self.dim()), 1);
     sizes[static_cast<size_t>(shape.dim)] = shape.classes;
     weights = reshape(weight, sizes);
   }
-  Tensor loss = std::get<0>(_cross_entropy(self, shape.target, weights,
-                                           Scalar(ignore_index), smoothing, shape.dim, false));
+  Tensor loss = std::get<0>(_cross_entropy(self, shape.target, weights, Scalar(ignore_index),
+                                           smoothing, shape.dim, false));
   if (reduction != 1) {
     return reduction == 2 ? sum(loss) : loss;
   }
@@ -265,7 +267,8 @@ RUSHLIGHT_OPERATORS(loss) {
   op("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
      "int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
      kNN)
-      .doc("Cross entropy of logits (N, C, ...) with classes (N, ...) or probabilities (N, C, ...).")
+      .doc(
+          "Cross entropy of logits (N, C, ...) with classes (N, ...) or probabilities (N, C, ...).")
       .composition(cross_entropy_of);
   op("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
      "int ignore_index=-100) -> Tensor",
@@ -298,29 +301,29 @@ RUSHLIGHT_OPERATORS(loss) {
   op("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
      kNN | kOut)
       .doc("Squared error below beta, absolute error above.")
-      .composition([](const Tensor& self, const Tensor& target, int64_t reduction,
-                      double beta) -> Tensor {
-        if (beta < 0) {
-          fail(ErrorKind::Runtime, "smooth_l1_loss",
-               "smooth_l1_loss does not support negative values for beta, got ", beta);
-        }
-        return beta == 0 ? l1_loss(self, target, reduction)
-                         : reduce_loss(_smooth_l1(self, target, beta), reduction);
-      });
+      .composition(
+          [](const Tensor& self, const Tensor& target, int64_t reduction, double beta) -> Tensor {
+            if (beta < 0) {
+              fail(ErrorKind::Runtime, "smooth_l1_loss",
+                   "smooth_l1_loss does not support negative values for beta, got ", beta);
+            }
+            return beta == 0 ? l1_loss(self, target, reduction)
+                             : reduce_loss(_smooth_l1(self, target, beta), reduction);
+          });
   op("_huber(Tensor self, Tensor target, float delta) -> Tensor", kInternal)
       .doc("Squared below delta, linear above.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return huber(e, e.scalar(2)); });
   op("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
      kNN | kOut)
       .doc("Squared error below delta, delta times absolute error above.")
-      .composition([](const Tensor& self, const Tensor& target, int64_t reduction,
-                      double delta) -> Tensor {
-        if (delta <= 0) {
-          fail(ErrorKind::Runtime, "huber_loss",
-               "huber_loss does not support non-positive values for delta, got ", delta);
-        }
-        return reduce_loss(_huber(self, target, delta), reduction);
-      });
+      .composition(
+          [](const Tensor& self, const Tensor& target, int64_t reduction, double delta) -> Tensor {
+            if (delta <= 0) {
+              fail(ErrorKind::Runtime, "huber_loss",
+                   "huber_loss does not support non-positive values for delta, got ", delta);
+            }
+            return reduce_loss(_huber(self, target, delta), reduction);
+          });
   op("_binary_cross_entropy(Tensor self, Tensor target) -> Tensor", kInternal)
       .doc("-(t log x + (1 - t) log(1 - x)), logarithms limited to -100.")
       .elementwise(Rule::Promote,
@@ -352,8 +355,7 @@ RUSHLIGHT_OPERATORS(loss) {
                    [](Elementwise& e) {
                      Expr x = e.in(0);
                      Expr zero = loop::constant(0, e.dtype());
-                     Expr log_sigmoid =
-                         loop::min(x, zero) - loop::log1p(loop::exp(-loop::abs(x)));
+                     Expr log_sigmoid = loop::min(x, zero) - loop::log1p(loop::exp(-loop::abs(x)));
                      return (1.0 - e.in(1)) * x - log_sigmoid;
                    })
       .gradient("self target", [](Gradient& g) {

@@ -1,4 +1,6 @@
 // Losses of margins and distances: compositions of element-wise operators and reductions.
+#include <rushlight/generated/functions.h>
+
 #include <algorithm>
 #include <numbers>
 
@@ -6,12 +8,12 @@
 #include "ops/operator.h"
 #include "ops/promotion.h"
 
-#include <rushlight/generated/functions.h>
-
 namespace rushlight {
 namespace {
 
-Tensor sum_along(const Tensor& x, int64_t dim) { return sum(x, {dim}, false, std::nullopt); }
+Tensor sum_along(const Tensor& x, int64_t dim) {
+  return sum(x, {dim}, false, std::nullopt);
+}
 
 Tensor distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
   int64_t inner = std::max(x1.dim(), x2.dim()) - 1;
@@ -21,8 +23,10 @@ Tensor distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool k
 Tensor cosine_along(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   DType dtype = result_type(x1, x2);
   if (!is_floating(dtype)) {
-    fail(ErrorKind::Runtime, "cosine_similarity", "expected common dtype to be floating point, yet "
-         "common dtype is ", scalar_type_name(dtype));
+    fail(ErrorKind::Runtime, "cosine_similarity",
+         "expected common dtype to be floating point, yet "
+         "common dtype is ",
+         scalar_type_name(dtype));
   }
   IntList shape = broadcast_shapes(x1.sizes(), x2.sizes(), "cosine_similarity");
   Tensor a = expand(to(x1, dtype), shape);
@@ -40,8 +44,7 @@ Tensor margin_ranking(const Tensor& input1, const Tensor& input2, const Tensor& 
   return reduce_loss(clamp_min(add(gap, Scalar(margin)), Scalar(0)), reduction);
 }
 
-Tensor hinge_embedding(const Tensor& self, const Tensor& target, double margin,
-                       int64_t reduction) {
+Tensor hinge_embedding(const Tensor& self, const Tensor& target, double margin, int64_t reduction) {
   Tensor far = clamp_min(rsub(self, Scalar(margin)), Scalar(0));
   Tensor loss = add(where(ne(target, Scalar(1)), far, Scalar(0)),
                     where(ne(target, Scalar(-1)), self, Scalar(0)));
@@ -52,7 +55,8 @@ Tensor cosine_embedding(const Tensor& input1, const Tensor& input2, const Tensor
                         double margin, int64_t reduction) {
   int64_t rank = target.dim();
   if (rank > 1) {
-    fail(ErrorKind::Runtime, "cosine_embedding_loss", "0D or 1D target tensor expected, "
+    fail(ErrorKind::Runtime, "cosine_embedding_loss",
+         "0D or 1D target tensor expected, "
          "multi-target not supported");
   }
   if (input1.dim() != rank + 1 || input2.dim() != rank + 1) {
@@ -73,9 +77,11 @@ Tensor cosine_embedding(const Tensor& input1, const Tensor& input2, const Tensor
 Tensor triplet_margin(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                       double margin, double p, double eps, bool swap, int64_t reduction) {
   if (anchor.dim() != positive.dim() || anchor.dim() != negative.dim()) {
-    fail(ErrorKind::Runtime, "triplet_margin_loss", "The anchor, positive, and negative tensors are "
-         "expected to have the same number of dimensions, but got: anchor ", anchor.dim(),
-         "D, positive ", positive.dim(), "D, and negative ", negative.dim(), "D inputs");
+    fail(ErrorKind::Runtime, "triplet_margin_loss",
+         "The anchor, positive, and negative tensors are "
+         "expected to have the same number of dimensions, but got: anchor ",
+         anchor.dim(), "D, positive ", positive.dim(), "D, and negative ", negative.dim(),
+         "D inputs");
   }
   if (!(margin > 0)) {
     fail(ErrorKind::Runtime, "triplet_margin_loss", "margin must be greater than 0, got ", margin);
@@ -118,8 +124,10 @@ Tensor multi_margin(const Tensor& self, const Tensor& target, Scalar p, Scalar m
     fail(ErrorKind::Runtime, kName, "only p == 1 and p == 2 supported");
   }
   if (self.dim() > 2 || self.numel() == 0) {
-    fail(ErrorKind::Runtime, kName, "Expected non-empty vector or matrix with optional 0-dim batch "
-         "size, but got: ", self.sizes());
+    fail(ErrorKind::Runtime, kName,
+         "Expected non-empty vector or matrix with optional 0-dim batch "
+         "size, but got: ",
+         self.sizes());
   }
   Tensor x = self.dim() == 2 ? self : reshape(self, {1, -1});
   int64_t rows = x.sizes()[0];
@@ -144,16 +152,18 @@ Tensor multi_margin(const Tensor& self, const Tensor& target, Scalar p, Scalar m
     slack = mul(slack, reshape(index_select(weight, 0, reshape(index, {-1})), {rows, 1}));
   }
   Tensor own = eq(arange(Scalar(classes)), index);
-  Tensor loss = div(sum_along(masked_fill(slack, own, Scalar(0)), 1),
-                    Scalar(static_cast<double>(classes)));
+  Tensor loss =
+      div(sum_along(masked_fill(slack, own, Scalar(0)), 1), Scalar(static_cast<double>(classes)));
   return reduce_loss(target.dim() == 0 ? reshape(loss, {}) : loss, reduction);
 }
 
 Tensor multilabel_margin(const Tensor& self, const Tensor& target, int64_t reduction) {
   constexpr const char* kName = "multilabel_margin_loss";
   if (self.dim() > 2 || self.numel() == 0) {
-    fail(ErrorKind::Runtime, kName, "Expected non-empty vector or matrix with optional 0-dim batch "
-         "size, but got: ", self.sizes());
+    fail(ErrorKind::Runtime, kName,
+         "Expected non-empty vector or matrix with optional 0-dim batch "
+         "size, but got: ",
+         self.sizes());
   }
   if (!(self.sizes() == target.sizes())) {
     fail(ErrorKind::Runtime, kName, "inconsistent target size: ", target.sizes(),
@@ -165,8 +175,8 @@ Tensor multilabel_margin(const Tensor& self, const Tensor& target, int64_t reduc
   // A row's labels end at its first -1.
   Tensor valid = eq(cumprod(ge(labels, Scalar(0)), 1), Scalar(1));
   Tensor index = masked_fill(labels, logical_not(valid), Scalar(0));
-  Tensor counts = scatter_add(zeros(x.sizes(), TensorOptions(DType::Int64)), 1, index,
-                              to(valid, DType::Int64));
+  Tensor counts =
+      scatter_add(zeros(x.sizes(), TensorOptions(DType::Int64)), 1, index, to(valid, DType::Int64));
   Tensor wanted = gather(x, 1, index);
   Tensor slack = clamp_min(rsub(sub(unsqueeze(wanted, 2), unsqueeze(x, 1)), Scalar(1)), Scalar(0));
   Tensor counted = logical_and(unsqueeze(valid, 2), unsqueeze(eq(counts, Scalar(0)), 1));

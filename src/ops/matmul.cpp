@@ -1,12 +1,12 @@
 // Matrix products, over the matrix engine.
+#include <rushlight/generated/functions.h>
+
 #include <algorithm>
 
 #include "kernels/gemm.h"
 #include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/promotion.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 namespace {
@@ -42,8 +42,9 @@ MutableMatrixRef target(const Tensor& x, int64_t rows, int64_t cols) {
 
 [[noreturn]] void shape_fault(std::string_view op, const Tensor& a, const Tensor& b) {
   fail(ErrorKind::Runtime, op, "mat1 and mat2 shapes cannot be multiplied (",
-       a.sizes()[static_cast<size_t>(a.dim() - 2)], "x", a.sizes()[static_cast<size_t>(a.dim() - 1)],
-       " and ", b.sizes()[static_cast<size_t>(b.dim() - 2)], "x",
+       a.sizes()[static_cast<size_t>(a.dim() - 2)], "x",
+       a.sizes()[static_cast<size_t>(a.dim() - 1)], " and ",
+       b.sizes()[static_cast<size_t>(b.dim() - 2)], "x",
        b.sizes()[static_cast<size_t>(b.dim() - 1)], ")");
 }
 
@@ -83,8 +84,8 @@ void run_batches(const Tensor& a, const Tensor& b, const Tensor& out,
 
 Tensor bmm_kernel(const Tensor& self, const Tensor& mat2) {
   check_batches("bmm", self, mat2);
-  Tensor out = make_tensor({self.sizes()[0], self.sizes()[1], mat2.sizes()[2]}, self.dtype(),
-                           self.device());
+  Tensor out =
+      make_tensor({self.sizes()[0], self.sizes()[1], mat2.sizes()[2]}, self.dtype(), self.device());
   if (!out.is_meta()) {
     run_batches(self, mat2, out);
   }
@@ -183,8 +184,10 @@ Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bi
          "-D tensor of shape ", weight.sizes());
   }
   if (input.dim() == 0) {
-    fail(ErrorKind::Runtime, "linear", "both arguments to linear need to be at least 1D, but they "
-         "are ", input.dim(), "D and ", weight.dim(), "D");
+    fail(ErrorKind::Runtime, "linear",
+         "both arguments to linear need to be at least 1D, but they "
+         "are ",
+         input.dim(), "D and ", weight.dim(), "D");
   }
   int64_t features = weight.sizes()[static_cast<size_t>(weight.dim() - 1)];
   int64_t last = input.sizes()[static_cast<size_t>(input.dim() - 1)];
@@ -310,8 +313,10 @@ Tensor matmul_batched(const Tensor& a, const Tensor& b) {
 
 Tensor matmul_of(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) {
-    fail(ErrorKind::Runtime, "matmul", "both arguments to matmul need to be at least 1D, but they "
-         "are ", self.dim(), "D and ", other.dim(), "D");
+    fail(ErrorKind::Runtime, "matmul",
+         "both arguments to matmul need to be at least 1D, but they "
+         "are ",
+         self.dim(), "D and ", other.dim(), "D");
   }
   if (self.dim() == 2 && other.dim() == 2) {
     return mm(self, other);
@@ -397,8 +402,10 @@ RUSHLIGHT_OPERATORS(matmul) {
           return mul(self, other);
         }
         if (self.sizes().back() != other.sizes().back()) {
-          fail(ErrorKind::Runtime, "inner", "inner() the last dimension must match on both input "
-               "tensors but got shapes ", self.sizes(), " and ", other.sizes());
+          fail(ErrorKind::Runtime, "inner",
+               "inner() the last dimension must match on both input "
+               "tensors but got shapes ",
+               self.sizes(), " and ", other.sizes());
         }
         return tensordot(self, other, {-1}, {-1});
       });

@@ -127,7 +127,7 @@ void multinomial_into(Invocation& inv) {
     const int64_t categories = self.sizes().back();
     fill_random(drawn, generator, [&](void* data, int64_t, bool, streams::State& state) {
       streams::multinomial(static_cast<int64_t*>(data), weights.data(), weights.dtype(),
-                          self.numel() / categories, categories, draws, state);
+                           self.numel() / categories, categories, draws, state);
     });
   }
   assign(out, drawn);

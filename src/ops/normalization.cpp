@@ -2,13 +2,13 @@
 //
 // Each has a fused kernel for its gradient. Where a gradient is itself to be differentiated, the
 // rule is written in public operators instead.
+#include <rushlight/generated/functions.h>
+
 #include <cmath>
 
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 
@@ -18,7 +18,9 @@ using loop::Expr;
 namespace {
 
 // Whether the gradient that is being computed will be differentiated.
-bool differentiating() { return thread_state.grad_mode; }
+bool differentiating() {
+  return thread_state.grad_mode;
+}
 
 // exp(x - max), and its sum. Rows of -inf give NaN, as PyTorch's.
 void softmax_row(Rows& r) {
@@ -134,8 +136,8 @@ void layer_norm_gradient(Gradient& g) {
   if (wants_weight || wants_bias) {
     Tensor rows = x.dim() == 1 ? unsqueeze(x, 0) : x;
     Tensor rows_grad = x.dim() == 1 ? unsqueeze(grad, 0) : grad;
-    auto [weight_grad, bias_grad] = _layer_norm_parameters_backward(
-        rows, rows_grad, mean_of, rstd, leading_dims(rows.dim()));
+    auto [weight_grad, bias_grad] =
+        _layer_norm_parameters_backward(rows, rows_grad, mean_of, rstd, leading_dims(rows.dim()));
     if (wants_weight) {
       g.set(1, weight_grad);
     }
@@ -185,13 +187,17 @@ void rms_norm_gradient(Gradient& g) {
 void check_normalized(std::string_view op, const Tensor& input, IntArrayRef shape,
                       const Tensor& weight, const Tensor& bias) {
   if (shape.empty()) {
-    fail(ErrorKind::Runtime, op, "Expected normalized_shape to be at least 1-dimensional, i.e., "
-         "containing at least one element, but got normalized_shape = ", shape);
+    fail(ErrorKind::Runtime, op,
+         "Expected normalized_shape to be at least 1-dimensional, i.e., "
+         "containing at least one element, but got normalized_shape = ",
+         shape);
   }
   for (auto [name, parameter] : {std::pair{"weight", &weight}, std::pair{"bias", &bias}}) {
     if (parameter->defined() && !(parameter->sizes() == shape)) {
-      fail(ErrorKind::Runtime, op, "Expected ", name, " to be of same shape as normalized_shape, "
-           "but got ", name, " of shape ", parameter->sizes(), " and normalized_shape = ", shape);
+      fail(ErrorKind::Runtime, op, "Expected ", name,
+           " to be of same shape as normalized_shape, "
+           "but got ",
+           name, " of shape ", parameter->sizes(), " and normalized_shape = ", shape);
     }
   }
   IntArrayRef sizes = input.sizes();
@@ -255,8 +261,8 @@ Tensor rms_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weight,
                                 : input.dtype() == DType::BFloat16 ? 0.0078125
                                                                    : 1.1920928955078125e-07);
   auto [out, scale] =
-      _rms_norm(flatten_last(input, count),
-                weight.defined() ? flatten_last(weight, count) : weight, epsilon, -1, true);
+      _rms_norm(flatten_last(input, count), weight.defined() ? flatten_last(weight, count) : weight,
+                epsilon, -1, true);
   return count == 1 ? out : reshape(out, input.sizes());
 }
 
@@ -264,19 +270,24 @@ Tensor rms_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weight,
 Tensor group_norm_of(const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias,
                      double eps, bool) {
   if (input.dim() < 2) {
-    fail(ErrorKind::Runtime, "group_norm", "Expected at least 2 dimensions for input tensor but "
-         "received ", input.dim());
+    fail(ErrorKind::Runtime, "group_norm",
+         "Expected at least 2 dimensions for input tensor but "
+         "received ",
+         input.dim());
   }
   int64_t channels = input.sizes()[1];
   if (groups <= 0 || channels % groups != 0) {
-    fail(ErrorKind::Runtime, "group_norm", "Expected number of channels in input to be divisible by "
-         "num_groups, but got input of shape ", input.sizes(), " and num_groups=", groups);
+    fail(ErrorKind::Runtime, "group_norm",
+         "Expected number of channels in input to be divisible by "
+         "num_groups, but got input of shape ",
+         input.sizes(), " and num_groups=", groups);
   }
   for (auto [name, parameter] : {std::pair{"weight", &weight}, std::pair{"bias", &bias}}) {
     if (parameter->defined() && !(parameter->dim() == 1 && parameter->numel() == channels)) {
-      fail(ErrorKind::Runtime, "group_norm", "Expected ", name, " to be a vector of size equal to "
-           "the number of channels in input, but got ", name, " of shape ", parameter->sizes(),
-           " and input of shape ", input.sizes());
+      fail(ErrorKind::Runtime, "group_norm", "Expected ", name,
+           " to be a vector of size equal to "
+           "the number of channels in input, but got ",
+           name, " of shape ", parameter->sizes(), " and input of shape ", input.sizes());
     }
   }
   int64_t group_size = input.numel() == 0 ? 0 : input.numel() / (input.sizes()[0] * groups);

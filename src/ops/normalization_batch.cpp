@@ -1,7 +1,7 @@
 // Normalisation of channels: over the batch, over each sample, or by running statistics.
-#include "ops/operator.h"
-
 #include <rushlight/generated/functions.h>
+
+#include "ops/operator.h"
 
 namespace rushlight {
 namespace {
@@ -103,8 +103,7 @@ Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bi
                      const Tensor& running_mean, const Tensor& running_var, bool training,
                      double momentum, double eps, bool) {
   Affine affine{weight, bias};
-  int64_t channels =
-      check_input("batch_norm", input, affine, running_mean, running_var, training);
+  int64_t channels = check_input("batch_norm", input, affine, running_mean, running_var, training);
   if (channels == 0) {
     return clone(input);
   }
@@ -123,8 +122,8 @@ Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bi
 }
 
 Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bias,
-                        const Tensor& running_mean, const Tensor& running_var,
-                        bool use_input_stats, double momentum, double eps, bool) {
+                        const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
+                        double momentum, double eps, bool) {
   Affine affine{weight, bias};
   check_input("instance_norm", input, affine, running_mean, running_var, use_input_stats);
   if (!use_input_stats) {
@@ -137,8 +136,10 @@ Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor&
     count *= input.sizes()[static_cast<size_t>(dim)];
   }
   if (dims.empty()) {
-    fail(ErrorKind::Runtime, "instance_norm", "expected an input (N, C, ...) with at least one "
-         "dimension after the channels, got ", input.sizes());
+    fail(ErrorKind::Runtime, "instance_norm",
+         "expected an input (N, C, ...) with at least one "
+         "dimension after the channels, got ",
+         input.sizes());
   }
   Statistics found = measured(input, dims);
   auto over_batch = [&](const Tensor& x) {

@@ -21,7 +21,8 @@ std::vector<Family>& families() {
 // A body that is an ordinary function.
 class FunctionBody final : public Body {
  public:
-  FunctionBody(BoxedFunction function, bool writes) : function_(std::move(function)), writes_(writes) {}
+  FunctionBody(BoxedFunction function, bool writes)
+      : function_(std::move(function)), writes_(writes) {}
   void run(const Operator&, Invocation& inv) const override { function_(inv); }
   bool writes_outputs() const override { return writes_; }
 

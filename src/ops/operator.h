@@ -29,15 +29,15 @@ namespace rushlight {
 
 // Which faces an operator has.
 enum Variant : unsigned {
-  kFunction = 1,  // rushlight.x; special_x, linalg_x, fft_x become special.x, linalg.x, fft.x
-  kMethod = 2,    // Tensor.x
-  kInplace = 4,   // Tensor.x_ (and rushlight.x_ where kFunction)
-  kOut = 8,       // out=
-  kNN = 16,       // rushlight._C._nn.x, behind nn.functional
-  kNumbers = 32,  // tensor arguments after the first may be numbers
+  kFunction = 1,       // rushlight.x; special_x, linalg_x, fft_x become special.x, linalg.x, fft.x
+  kMethod = 2,         // Tensor.x
+  kInplace = 4,        // Tensor.x_ (and rushlight.x_ where kFunction)
+  kOut = 8,            // out=
+  kNN = 16,            // rushlight._C._nn.x, behind nn.functional
+  kNumbers = 32,       // tensor arguments after the first may be numbers
   kNumberFirst = 128,  // the first too, where another argument is a tensor
   kAllNumbers = 256,   // all of them
-  kInternal = 64, // no Python face: for gradients and compositions
+  kInternal = 64,      // no Python face: for gradients and compositions
   kUnary = kFunction | kMethod | kInplace | kOut,
   kBinary = kUnary | kNumbers,
   kBinaryEither = kBinary | kNumberFirst,
@@ -85,18 +85,18 @@ class Operator {
   std::string doc;
   Kind kind = Kind::Composition;
   std::unique_ptr<Body> body;
-  GradientRule gradient;        // empty: see differentiable
-  uint64_t saved_arguments = 0; // bit i: gradient reads tensor argument i
+  GradientRule gradient;         // empty: see differentiable
+  uint64_t saved_arguments = 0;  // bit i: gradient reads tensor argument i
   uint64_t saved_results = 0;
   // By argument: which tensor arguments its gradient alone reads, so that others need not be kept
   // where only it is differentiated. Empty: all that are saved.
   std::vector<uint64_t> reads;
-  bool differentiable = true;   // false: results never require grad
+  bool differentiable = true;  // false: results never require grad
   // Whether out= converts to another dtype of the same kind or a higher one: element-wise operators
   // of several tensors and those that compute in floats do, most others do not.
   bool casts_out = false;
-  int inplace_argument = 0;     // which argument the in-place form writes
-  std::string samples;          // name of the sample-input maker of the generic tests
+  int inplace_argument = 0;  // which argument the in-place form writes
+  std::string samples;       // name of the sample-input maker of the generic tests
 
   const std::string& name() const { return schema.name; }
 };
@@ -163,9 +163,9 @@ struct FamilyRegistrar {
   FamilyRegistrar(const char* name, FamilyFunction function);
 };
 
-#define RUSHLIGHT_OPERATORS(family)                                                         \
+#define RUSHLIGHT_OPERATORS(family)                                                                \
   static void register_##family(std::function<::rushlight::Entry(std::string_view, unsigned)> op); \
-  static const ::rushlight::FamilyRegistrar family##_registrar(#family, register_##family); \
+  static const ::rushlight::FamilyRegistrar family##_registrar(#family, register_##family);        \
   static void register_##family(std::function<::rushlight::Entry(std::string_view, unsigned)> op)
 
 }  // namespace rushlight

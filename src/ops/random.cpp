@@ -383,7 +383,7 @@ RUSHLIGHT_OPERATORS(random) {
         fill_random(out, generator_of(inv.arguments[3]),
                     [&](void* data, int64_t count, bool, streams::State& state) {
                       streams::cauchy(data, out.dtype(), count, inv.arguments[1].to_double(), sigma,
-                                     state);
+                                      state);
                     });
       })
       .gradient("", no_gradient);
@@ -398,7 +398,7 @@ RUSHLIGHT_OPERATORS(random) {
         fill_random(out, generator_of(inv.arguments[3]),
                     [&](void* data, int64_t count, bool, streams::State& state) {
                       streams::log_normal(data, out.dtype(), count, inv.arguments[1].to_double(),
-                                         std, state);
+                                          std, state);
                     });
       })
       .gradient("", no_gradient);

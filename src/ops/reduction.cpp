@@ -1,12 +1,12 @@
 // Reductions: sums, products, extremes, means, variances, norms.
+#include <rushlight/generated/functions.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 
@@ -26,7 +26,9 @@ Tensor restore_dims(const Tensor& tensor, const Value& dim, bool keepdim, int64_
 
 namespace {
 
-Expr input(Rows& r) { return r.in(0); }
+Expr input(Rows& r) {
+  return r.in(0);
+}
 
 Expr truth(Rows& r) {
   Expr x = r.raw(0);
@@ -43,8 +45,10 @@ int64_t reduced_count(const Tensor& self, const Value& dim) {
 
 void check_mean(std::string_view op, DType dtype) {
   if (!is_floating(dtype) && !is_complex(dtype)) {
-    fail(ErrorKind::Runtime, op, op, "(): could not infer output dtype. Input dtype must be either "
-         "a floating point or complex dtype. Got: ", scalar_type_name(dtype));
+    fail(ErrorKind::Runtime, op, op,
+         "(): could not infer output dtype. Input dtype must be either "
+         "a floating point or complex dtype. Got: ",
+         scalar_type_name(dtype));
   }
 }
 
@@ -255,12 +259,15 @@ Tensor norm_dims(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef
   return vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, std::nullopt);
 }
 
-std::optional<IntArrayRef> no_dims() { return std::nullopt; }
+std::optional<IntArrayRef> no_dims() {
+  return std::nullopt;
+}
 
 Tensor whole_extreme(const Tensor& self, bool greatest) {
   if (self.numel() == 0) {
     const char* name = greatest ? "max" : "min";
-    fail(ErrorKind::Runtime, name, name, "(): Expected reduction dim to be specified for "
+    fail(ErrorKind::Runtime, name, name,
+         "(): Expected reduction dim to be specified for "
          "input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
   }
   return greatest ? amax(self) : amin(self);
@@ -271,7 +278,8 @@ Tensor arg_whole(const Tensor& self, const std::optional<int64_t>& dim, bool kee
   Tensor flat = dim ? self : reshape(self, {-1});
   if (!dim && self.numel() == 0) {
     const char* name = greatest ? "argmax" : "argmin";
-    fail(ErrorKind::Index, name, "Expected reduction dim to be specified for input.numel() == 0. "
+    fail(ErrorKind::Index, name,
+         "Expected reduction dim to be specified for input.numel() == 0. "
          "Specify the reduction dim with the 'dim' argument.");
   }
   Tensor found = greatest ? _argmax(flat, dim.value_or(0), keepdim && dim)
@@ -315,12 +323,15 @@ RUSHLIGHT_OPERATORS(reduction) {
                Expr x = r.in(0);
                return is_floating(r.dtype()) ? loop::where(loop::isnan(x), 0.0, x) : x;
              },
-             {}, RowType::Sum, RowType::Sum})
-      .gradient("self", [](Gradient& g) {
-        auto rank = static_cast<int64_t>(g.sizes(0).size());
-        Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), rank);
-        g.set(0, mul(grad, logical_not(isnan(g.tensor(0)))));
-      })
+             {},
+             RowType::Sum,
+             RowType::Sum})
+      .gradient("self",
+                [](Gradient& g) {
+                  auto rank = static_cast<int64_t>(g.sizes(0).size());
+                  Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), rank);
+                  g.set(0, mul(grad, logical_not(isnan(g.tensor(0)))));
+                })
       .casts_out();
   op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      kFunction | kMethod | kOut)
@@ -340,8 +351,10 @@ RUSHLIGHT_OPERATORS(reduction) {
       .composition([](const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
                       std::optional<DType> dtype) -> Tensor {
         if (!self.is_floating_point()) {
-          fail(ErrorKind::Runtime, "nanmean", "expected input to have floating point or complex "
-               "dtype but got ", scalar_type_name(self.dtype()));
+          fail(ErrorKind::Runtime, "nanmean",
+               "expected input to have floating point or complex "
+               "dtype but got ",
+               scalar_type_name(self.dtype()));
         }
         Tensor count = sum(logical_not(isnan(self)), dim, keepdim, std::nullopt);
         return div(nansum(self, dim, keepdim, dtype), count);
@@ -379,9 +392,8 @@ RUSHLIGHT_OPERATORS(reduction) {
   // Before the form with dim, for which a tensor of one integer could pass.
   op("max.other(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("Another name of maximum.")
-      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
-        return maximum(self, other);
-      })
+      .composition(
+          [](const Tensor& self, const Tensor& other) -> Tensor { return maximum(self, other); })
       .casts_out();
   rows(op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
           kFunction | kMethod | kOut)
@@ -391,9 +403,8 @@ RUSHLIGHT_OPERATORS(reduction) {
   // Before the form with dim, for which a tensor of one integer could pass.
   op("min.other(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("Another name of minimum.")
-      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
-        return minimum(self, other);
-      })
+      .composition(
+          [](const Tensor& self, const Tensor& other) -> Tensor { return minimum(self, other); })
       .casts_out();
   rows(op("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
           kFunction | kMethod | kOut)
@@ -408,14 +419,12 @@ RUSHLIGHT_OPERATORS(reduction) {
            .doc("argmin along one dimension."),
        arg_spec(Combine::Min))
       .not_differentiable();
-  op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-     kFunction | kMethod | kOut)
+  op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kFunction | kMethod | kOut)
       .doc("First position of the maximum, in the flattened tensor or along dim.")
       .composition([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) -> Tensor {
         return arg_whole(self, dim, keepdim, true);
       });
-  op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-     kFunction | kMethod | kOut)
+  op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kFunction | kMethod | kOut)
       .doc("First position of the minimum, in the flattened tensor or along dim.")
       .composition([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) -> Tensor {
         return arg_whole(self, dim, keepdim, false);
@@ -427,8 +436,10 @@ RUSHLIGHT_OPERATORS(reduction) {
                       bool keepdim) -> std::tuple<Tensor, Tensor> {
         IntList dims = dim ? IntList{*dim} : IntList();
         if (!dim && self.numel() == 0) {
-          fail(ErrorKind::Runtime, "aminmax", "cannot compute aminmax over an empty dimension as "
-               "the operation has no identity, got shape ", self.sizes());
+          fail(ErrorKind::Runtime, "aminmax",
+               "cannot compute aminmax over an empty dimension as "
+               "the operation has no identity, got shape ",
+               self.sizes());
         }
         return {amin(self, dims, keepdim), amax(self, dims, keepdim)};
       });
@@ -482,10 +493,9 @@ RUSHLIGHT_OPERATORS(reduction) {
   op("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
      kFunction | kMethod | kOut)
       .doc("Variance over dimensions.")
-      .composition([](const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased,
-                      bool keepdim) -> Tensor {
-        return var(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
-      })
+      .composition(
+          [](const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased,
+             bool keepdim) -> Tensor { return var(self, dim, Scalar(unbiased ? 1 : 0), keepdim); })
       .casts_out();
   op("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", kFunction)
       .doc("Variance and mean of all elements.")
@@ -530,14 +540,15 @@ RUSHLIGHT_OPERATORS(reduction) {
           kFunction | kMethod | kOut)
            .doc("log(sum(exp(x))) over dimensions, without overflow."),
        {{{RowShape::Reduced, RowType::Float}}, log_sum_exp, RowType::Float})
-      .gradient("self result", [](Gradient& g) {
-        Tensor x = g.tensor(0);
-        Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), x.dim());
-        Tensor result = restore_dims(g.result(), g.value(1), g.flag(2), x.dim());
-        // exp(-inf - -inf) is NaN: such rows get no gradient.
-        Tensor shift = masked_fill(result, isneginf(result), Scalar(0));
-        g.set(0, mul(grad, exp(sub(x, shift))));
-      })
+      .gradient("self result",
+                [](Gradient& g) {
+                  Tensor x = g.tensor(0);
+                  Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), x.dim());
+                  Tensor result = restore_dims(g.result(), g.value(1), g.flag(2), x.dim());
+                  // exp(-inf - -inf) is NaN: such rows get no gradient.
+                  Tensor shift = masked_fill(result, isneginf(result), Scalar(0));
+                  g.set(0, mul(grad, exp(sub(x, shift))));
+                })
       .casts_out();
   reduction(op("_norm2(Tensor self, int[1] dim, bool keepdim) -> Tensor", kInternal)
                 .doc("Euclidean norm over dimensions."),

@@ -8,9 +8,9 @@
 namespace rushlight {
 namespace {
 
-constexpr int64_t kGrain = 16384;       // elements a task, at least
-constexpr int64_t kColumns = 512;       // columns a task, where rows are few
-constexpr size_t kMost = 12;            // operands
+constexpr int64_t kGrain = 16384;  // elements a task, at least
+constexpr int64_t kColumns = 512;  // columns a task, where rows are few
+constexpr size_t kMost = 12;       // operands
 
 }  // namespace
 

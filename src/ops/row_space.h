@@ -1,10 +1,10 @@
 // The iteration space of a row kernel: outer dimensions and one axis, folded.
 #pragma once
 
+#include <rushlight/tensor.h>
+
 #include <array>
 #include <vector>
-
-#include <rushlight/tensor.h>
 
 #include "loop/kernel.h"
 
@@ -19,10 +19,10 @@ struct RowOperand {
 };
 
 struct RowSpace {
-  IntList outer;         // sizes of outer dimensions
-  int64_t length = 1;    // of the axis
+  IntList outer;       // sizes of outer dimensions
+  int64_t length = 1;  // of the axis
   std::vector<RowOperand> operands;
-  int inner = -1;        // the outer dimension that is vectorised; -1: the axis is
+  int inner = -1;  // the outer dimension that is vectorised; -1: the axis is
 
   int64_t rows() const;
   // Folds outer dimensions and picks `inner`: a dimension along which every operand has stride 0

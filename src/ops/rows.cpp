@@ -181,8 +181,8 @@ class RowsBody final : public Body {
 };
 
 struct RowsBody::Plan {
-  IntList shape;        // of the first tensor, broadcast with the others
-  IntList axis_dims;    // sorted
+  IntList shape;      // of the first tensor, broadcast with the others
+  IntList axis_dims;  // sorted
   IntList outer_dims;
   DType compute;
   std::vector<DType> dtypes;
@@ -192,8 +192,8 @@ struct RowsBody::Plan {
 IntList reduced_sizes(IntArrayRef shape, IntArrayRef axis_dims, bool keepdim) {
   IntList sizes;
   for (size_t i = 0; i < shape.size(); ++i) {
-    bool on_axis = std::find(axis_dims.begin(), axis_dims.end(), static_cast<int64_t>(i)) !=
-                   axis_dims.end();
+    bool on_axis =
+        std::find(axis_dims.begin(), axis_dims.end(), static_cast<int64_t>(i)) != axis_dims.end();
     if (!on_axis) {
       sizes.push_back(shape[i]);
     } else if (keepdim) {
@@ -263,10 +263,11 @@ void RowsBody::allocate(const Operator& op, Invocation& inv, const Plan& plan_in
   DType input = input_dtype(inv);
   if (!spec_.allow_empty) {
     const Value& dim = inv.arguments[std::max(roles_.dim, 0)];
-    bool unnamed = roles_.dim < 0 || dim.is_none() ||
-                   (dim.tag() == Value::Tag::Ints && dim.ints().empty());
+    bool unnamed =
+        roles_.dim < 0 || dim.is_none() || (dim.tag() == Value::Tag::Ints && dim.ints().empty());
     if (unnamed && first.numel() == 0) {
-      fail(ErrorKind::Runtime, op.name(), "Expected reduction dim to be specified for "
+      fail(ErrorKind::Runtime, op.name(),
+           "Expected reduction dim to be specified for "
            "input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
     }
     for (int64_t dim : plan.axis_dims) {
@@ -319,8 +320,8 @@ Tensor with_axis_last(const Tensor& tensor, const IntList& shape, const IntList&
   return copy;
 }
 
-// Where order does not matter, the axis dimensions are taken from the widest stride inwards, so that
-// those of permuted tensors fold too.
+// Where order does not matter, the axis dimensions are taken from the widest stride inwards, so
+// that those of permuted tensors fold too.
 void order_by_stride(const Tensor& tensor, IntList& dims) {
   std::stable_sort(dims.begin(), dims.end(), [&](int64_t a, int64_t b) {
     return std::abs(tensor.strides()[static_cast<size_t>(a)]) >
@@ -506,7 +507,8 @@ class ReductionBody final : public Body {
   }
 
   bool run_split(const Operator& op, Invocation& inv, const Tensor& input) const;
-  void run_blocks(const Operator& op, Value* arguments, const Tensor& view, const Tensor& out) const;
+  void run_blocks(const Operator& op, Value* arguments, const Tensor& view,
+                  const Tensor& out) const;
 
   RowRoles roles_;
   RowsBody whole_;
@@ -522,8 +524,8 @@ void ReductionBody::run_blocks(const Operator& op, Value* arguments, const Tenso
     arguments[roles_.dim] = Value(IntList{view.dim() - 1});
   }
   Value result(out);
-  Invocation inv{&op, Form::Inplace, static_cast<uint8_t>(op.schema.arguments.size()), 1,
-                 arguments, &result};
+  Invocation inv{&op, Form::Inplace, static_cast<uint8_t>(op.schema.arguments.size()),
+                 1,   arguments,     &result};
   blocks_.run(op, inv);
 }
 
@@ -584,8 +586,8 @@ bool ReductionBody::run_split(const Operator& op, Invocation& inv, const Tensor&
     strides.push_back(operand.axis * block);
     sizes.push_back(size);
     strides.push_back(operand.axis);
-    Tensor view = make_view(input, sizes, strides,
-                            input.storage_offset() + from * block * operand.axis);
+    Tensor view =
+        make_view(input, sizes, strides, input.storage_offset() + from * block * operand.axis);
     IntList out_sizes(outer);
     out_sizes.push_back(count);
     Tensor out = make_view(partial, out_sizes, partial_strides, from * partial_strides.back());

@@ -21,14 +21,14 @@ namespace rushlight {
 class Rows {
  public:
   virtual ~Rows() = default;
-  virtual loop::Expr in(int argument) = 0;  // a tensor argument, as dtype()
-  virtual loop::Expr raw(int argument) = 0;  // in its own dtype (halves: f32)
+  virtual loop::Expr in(int argument) = 0;      // a tensor argument, as dtype()
+  virtual loop::Expr raw(int argument) = 0;     // in its own dtype (halves: f32)
   virtual loop::Expr scalar(int argument) = 0;  // a Scalar or float argument, as dtype()
-  virtual DType dtype() const = 0;          // what is computed in
+  virtual DType dtype() const = 0;              // what is computed in
   virtual bool has(int argument) const = 0;
   virtual const Value& attribute(int argument) = 0;
-  virtual loop::Expr count() = 0;           // elements of the axis, as dtype()
-  virtual loop::Expr position() = 0;        // i64, along the axis
+  virtual loop::Expr count() = 0;     // elements of the axis, as dtype()
+  virtual loop::Expr position() = 0;  // i64, along the axis
   virtual loop::Expr sum(loop::Expr x) = 0;
   virtual loop::Expr reduce(loop::Combine combine, loop::Expr x) = 0;
   virtual loop::Expr scan(loop::Combine combine, loop::Expr x) = 0;

@@ -1,9 +1,9 @@
 // Scans: running sums, products and extremes along a dimension.
+#include <rushlight/generated/functions.h>
+
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 

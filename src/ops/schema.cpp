@@ -92,10 +92,10 @@ class Parser {
       word = "int";
     }
     bool found = false;
-#define RUSHLIGHT_CASE(enumerator, spelling)        \
-  if (word == spelling) {                           \
-    argument.type = SchemaType::enumerator;         \
-    found = true;                                   \
+#define RUSHLIGHT_CASE(enumerator, spelling) \
+  if (word == spelling) {                    \
+    argument.type = SchemaType::enumerator;  \
+    found = true;                            \
   }
     RUSHLIGHT_SCHEMA_TYPES(RUSHLIGHT_CASE)
 #undef RUSHLIGHT_CASE
@@ -180,8 +180,8 @@ class Parser {
     } else if (text[0] == '\'' || text[0] == '"') {
       made.default_value = Value(text.substr(1, text.size() - 2));
     } else if (made.type == SchemaType::MemoryFormat) {
-      made.default_value = Value(text == "contiguous_format" ? MemoryFormat::Contiguous
-                                                             : MemoryFormat::Preserve);
+      made.default_value =
+          Value(text == "contiguous_format" ? MemoryFormat::Contiguous : MemoryFormat::Preserve);
     } else if (made.type == SchemaType::DType) {
       DType dtype;
       if (!parse_dtype(text, &dtype)) {
@@ -201,8 +201,8 @@ class Parser {
       if (text == "True" || text == "False") {
         return Value(std::vector<bool>(static_cast<size_t>(made.list_size), text == "True"));
       }
-      return Value(IntList(static_cast<size_t>(made.list_size > 0 ? made.list_size : 1),
-                           std::stoll(text)));
+      return Value(
+          IntList(static_cast<size_t>(made.list_size > 0 ? made.list_size : 1), std::stoll(text)));
     }
     std::string_view rest = std::string_view(text).substr(1, text.size() - 2);
     while (!rest.empty()) {
@@ -234,6 +234,8 @@ int Schema::find(std::string_view argument) const {
   return -1;
 }
 
-Schema parse_schema(std::string_view text) { return Parser(text).parse(); }
+Schema parse_schema(std::string_view text) {
+  return Parser(text).parse();
+}
 
 }  // namespace rushlight

@@ -1,8 +1,8 @@
 // Element-wise functions of three operands, and of bounds.
+#include <rushlight/generated/functions.h>
+
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 
@@ -22,9 +22,7 @@ Expr clamp_bounds(Elementwise& e, bool tensors) {
   if (!e.has(1) && !e.has(2)) {
     fail(ErrorKind::Runtime, "clamp", "At least one of 'min' or 'max' must not be None");
   }
-  auto bound = [&](int at) {
-    return !e.has(at) ? Expr{} : tensors ? e.in(at) : e.scalar(at);
-  };
+  auto bound = [&](int at) { return !e.has(at) ? Expr{} : tensors ? e.in(at) : e.scalar(at); };
   return clamp_to(e, bound(1), bound(2));
 }
 
@@ -74,8 +72,7 @@ void clamp_tensor_gradient(Gradient& g) {
 Expr lerp_between(Elementwise& e, Expr weight) {
   Expr a = e.in(0);
   Expr b = e.in(1);
-  return loop::where(loop::abs(weight) < 0.5, a + weight * (b - a),
-                     b - (b - a) * (1.0 - weight));
+  return loop::where(loop::abs(weight) < 0.5, a + weight * (b - a), b - (b - a) * (1.0 - weight));
 }
 
 }  // namespace
@@ -86,14 +83,15 @@ RUSHLIGHT_OPERATORS(ternary) {
       .doc("self where condition holds, else other.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) { return loop::select(e.raw(0), e.in(1), e.in(2)); })
-      .gradient("condition", [](Gradient& g) {
-        if (g.needs(1)) {
-          g.set(1, where(g.tensor(0), g.grad(), Scalar(0)));
-        }
-        if (g.needs(2)) {
-          g.set(2, where(g.tensor(0), Scalar(0), g.grad()));
-        }
-      })
+      .gradient("condition",
+                [](Gradient& g) {
+                  if (g.needs(1)) {
+                    g.set(1, where(g.tensor(0), g.grad(), Scalar(0)));
+                  }
+                  if (g.needs(2)) {
+                    g.set(2, where(g.tensor(0), Scalar(0), g.grad()));
+                  }
+                })
       .casts_out(false);
   op("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kUnary)
       .doc("Limits each element to [min, max].")
@@ -107,9 +105,9 @@ RUSHLIGHT_OPERATORS(ternary) {
   op("clamp_min(Tensor self, Scalar min) -> Tensor", kUnary)
       .doc("The greater of each element and min.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_to(e, e.scalar(1), {}); })
-      .gradient("self", [](Gradient& g) {
-        g.set(0, where(ge(g.tensor(0), g.scalar(1)), g.grad(), Scalar(0)));
-      })
+      .gradient(
+          "self",
+          [](Gradient& g) { g.set(0, where(ge(g.tensor(0), g.scalar(1)), g.grad(), Scalar(0))); })
       .casts_out();
   op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", kUnary)
       .doc("The greater of each pair; NaN where either is one.")
@@ -125,9 +123,9 @@ RUSHLIGHT_OPERATORS(ternary) {
   op("clamp_max(Tensor self, Scalar max) -> Tensor", kUnary)
       .doc("The lesser of each element and max.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_to(e, {}, e.scalar(1)); })
-      .gradient("self", [](Gradient& g) {
-        g.set(0, where(le(g.tensor(0), g.scalar(1)), g.grad(), Scalar(0)));
-      })
+      .gradient(
+          "self",
+          [](Gradient& g) { g.set(0, where(le(g.tensor(0), g.scalar(1)), g.grad(), Scalar(0))); })
       .casts_out();
   op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", kUnary)
       .doc("The lesser of each pair; NaN where either is one.")
@@ -157,15 +155,16 @@ RUSHLIGHT_OPERATORS(ternary) {
       .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.in(2)); });
   op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kUnary)
       .doc("self + value * tensor1 * tensor2.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return e.in(0) + e.scalar(3) * e.in(1) * e.in(2);
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) { return e.in(0) + e.scalar(3) * e.in(1) * e.in(2); });
   op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kUnary)
       .doc("self + value * tensor1 / tensor2.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
         if (!is_floating(e.dtype())) {
-          fail(ErrorKind::Runtime, "addcdiv", "Integer division with addcdiv is no longer "
-               "supported; expected floating point tensors, got ", e.dtype());
+          fail(ErrorKind::Runtime, "addcdiv",
+               "Integer division with addcdiv is no longer "
+               "supported; expected floating point tensors, got ",
+               e.dtype());
         }
         return e.in(0) + e.scalar(3) * (e.in(1) / e.in(2));
       });

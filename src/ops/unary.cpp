@@ -1,10 +1,10 @@
 // Element-wise functions of one tensor.
+#include <rushlight/generated/functions.h>
+
 #include <cmath>
 
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
-
-#include <rushlight/generated/functions.h>
 
 namespace rushlight {
 
@@ -13,9 +13,13 @@ using loop::Expr;
 namespace {
 
 // A constant of the body's dtype.
-Expr number(Elementwise& e, double value) { return loop::constant(value, e.dtype()); }
+Expr number(Elementwise& e, double value) {
+  return loop::constant(value, e.dtype());
+}
 
-bool floating(Elementwise& e) { return is_floating(e.dtype()); }
+bool floating(Elementwise& e) {
+  return is_floating(e.dtype());
+}
 
 // Functions that leave integers as they are.
 template <Expr (*F)(Expr)>
@@ -94,9 +98,7 @@ RUSHLIGHT_OPERATORS(unary) {
   op("sqrt(Tensor self) -> Tensor", kUnary)
       .doc("Square root; NaN below zero.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::sqrt(e.in(0)); })
-      .gradient("result", [](Gradient& g) {
-        g.set(0, div(g.grad(), mul(g.result(), Scalar(2))));
-      });
+      .gradient("result", [](Gradient& g) { g.set(0, div(g.grad(), mul(g.result(), Scalar(2)))); });
   op("rsqrt(Tensor self) -> Tensor", kUnary)
       .doc("1 / sqrt(x).")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::rsqrt(e.in(0)); })
@@ -173,21 +175,23 @@ RUSHLIGHT_OPERATORS(unary) {
   op("reciprocal(Tensor self) -> Tensor", kUnary)
       .doc("1 / x.")
       .elementwise(Rule::Float, [](Elementwise& e) { return 1.0 / e.in(0); })
-      .gradient("result", [](Gradient& g) {
-        g.set(0, neg(mul(g.grad(), mul(g.result(), g.result()))));
-      });
+      .gradient("result",
+                [](Gradient& g) { g.set(0, neg(mul(g.grad(), mul(g.result(), g.result())))); });
   op("square(Tensor self) -> Tensor", kUnary)
       .doc("x * x.")
-      .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {
-        Expr x = e.dtype() == DType::Bool ? loop::cast(e.in(0), DType::Int64) : e.in(0);
-        return x * x;
-      })
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) -> Expr {
+                     Expr x =
+                         e.dtype() == DType::Bool ? loop::cast(e.in(0), DType::Int64) : e.in(0);
+                     return x * x;
+                   })
       .casts_out();
   op("neg(Tensor self) -> Tensor", kUnary)
       .doc("-x.")
       .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {
         if (e.dtype() == DType::Bool) {
-          fail(ErrorKind::Runtime, "neg", "Negation, the `-` operator, on a bool tensor is not "
+          fail(ErrorKind::Runtime, "neg",
+               "Negation, the `-` operator, on a bool tensor is not "
                "supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
                "operator instead.");
         }
@@ -291,13 +295,15 @@ RUSHLIGHT_OPERATORS(unary) {
       });
   op("bitwise_not(Tensor self) -> Tensor", kUnary)
       .doc("Inverts each bit; logical not for bool.")
-      .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {
-        if (floating(e)) {
-          fail(ErrorKind::Runtime, "bitwise_not", "\"bitwise_not\" not implemented for '",
-               scalar_type_name(e.dtype()), "': expected a bool or integer tensor");
-        }
-        return ~e.in(0);
-      })
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) -> Expr {
+                     if (floating(e)) {
+                       fail(ErrorKind::Runtime, "bitwise_not",
+                            "\"bitwise_not\" not implemented for '", scalar_type_name(e.dtype()),
+                            "': expected a bool or integer tensor");
+                     }
+                     return ~e.in(0);
+                   })
       .not_differentiable();
   op("logical_not(Tensor self) -> Tensor", kUnary)
       .doc("Whether each element is zero.")

@@ -1,7 +1,6 @@
-#include <rushlight/optim.h>
-
 #include <rushlight/autograd.h>
 #include <rushlight/generated/functions.h>
+#include <rushlight/optim.h>
 
 namespace rushlight::optim {
 namespace {
@@ -116,9 +115,8 @@ void SGD::step() {
     }
     for (int kind : {0, 1}) {
       if (!params[kind].empty()) {
-        _fused_sgd_(params[kind], grads[kind], buffers[kind], group.weight_decay,
-                    options_.momentum, group.lr, options_.dampening, options_.nesterov,
-                    options_.maximize, kind == 0);
+        _fused_sgd_(params[kind], grads[kind], buffers[kind], group.weight_decay, options_.momentum,
+                    group.lr, options_.dampening, options_.nesterov, options_.maximize, kind == 0);
       }
     }
   }

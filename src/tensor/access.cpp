@@ -1,7 +1,7 @@
 // Reading a tensor's fields and its one element.
-#include <cstring>
-
 #include <rushlight/tensor.h>
+
+#include <cstring>
 
 namespace rushlight {
 namespace {
@@ -53,7 +53,9 @@ void write(void* at, T value) {
 
 }  // namespace
 
-Scalar read_element(const void* at, DType dtype) { return read_scalar(at, dtype); }
+Scalar read_element(const void* at, DType dtype) {
+  return read_scalar(at, dtype);
+}
 
 void write_element(void* at, DType dtype, const Scalar& value) {
   switch (dtype) {

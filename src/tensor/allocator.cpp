@@ -1,3 +1,4 @@
+#include <rushlight/memory.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,8 +10,6 @@
 #include <new>
 #include <vector>
 
-#include <rushlight/memory.h>
-
 namespace rushlight::memory {
 namespace {
 
@@ -19,9 +18,9 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr int kClasses = 4 + 4 * 48;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kMapAt = size_t{4} << 20;       // from here on blocks come from mmap
+constexpr size_t kMapAt = size_t{4} << 20;         // from here on blocks come from mmap
 constexpr size_t kThreadCached = size_t{1} << 16;  // larger blocks go to the shared cache
-constexpr size_t kThreadBlocks = 32;             // a class, a thread
+constexpr size_t kThreadBlocks = 32;               // a class, a thread
 
 int class_of(size_t bytes) {
   if (bytes <= 256) {
@@ -161,8 +160,7 @@ void count_live(int64_t bytes) {
   int64_t live = all.live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   all.allocations.fetch_add(1, std::memory_order_relaxed);
   int64_t peak = all.peak.load(std::memory_order_relaxed);
-  while (live > peak &&
-         !all.peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
+  while (live > peak && !all.peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
   }
 }
 
@@ -196,7 +194,9 @@ Statistics statistics() {
           all.system_allocations.load()};
 }
 
-void reset_peak() { shared().peak.store(shared().live.load()); }
+void reset_peak() {
+  shared().peak.store(shared().live.load());
+}
 
 void empty_cache() {
   if (ThreadCache* cache = thread_cache()) {
@@ -212,7 +212,9 @@ void set_limit(int64_t bytes) {
   shared().limit.store(bytes);
 }
 
-int64_t limit() { return shared().limit.load(); }
+int64_t limit() {
+  return shared().limit.load();
+}
 
 void* allocate(size_t bytes) {
   if (bytes > (size_t{1} << 46)) {

@@ -1,8 +1,7 @@
 #include <rushlight/device.h>
+#include <rushlight/error.h>
 
 #include <charconv>
-
-#include <rushlight/error.h>
 
 namespace rushlight {
 

@@ -58,9 +58,8 @@ uint64_t Scalar::kernel_bits(DType dtype) const {
   if (unused == 0) {
     return bits;
   }
-  return is_signed(dtype)
-             ? static_cast<uint64_t>(static_cast<int64_t>(bits << unused) >> unused)
-             : bits << unused >> unused;
+  return is_signed(dtype) ? static_cast<uint64_t>(static_cast<int64_t>(bits << unused) >> unused)
+                          : bits << unused >> unused;
 }
 
 std::string Scalar::to_string() const {

@@ -33,8 +33,7 @@ int64_t checked_numel(IntArrayRef sizes, std::string_view op) {
   int64_t numel = 1;
   for (int64_t size : sizes) {
     if (__builtin_mul_overflow(numel, size, &numel)) {
-      fail(ErrorKind::Runtime, op, "the number of elements of size ", sizes,
-           " overflows 64 bits");
+      fail(ErrorKind::Runtime, op, "the number of elements of size ", sizes, " overflows 64 bits");
     }
   }
   return numel;

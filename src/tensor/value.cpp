@@ -45,7 +45,8 @@ Value::Value(const Scalar& value) {
   }
 }
 
-Value::Value(IntList list) : tag_(Tag::Ints), owned_(true), size_(static_cast<uint32_t>(list.size())) {
+Value::Value(IntList list)
+    : tag_(Tag::Ints), owned_(true), size_(static_cast<uint32_t>(list.size())) {
   auto* copy = new int64_t[list.size()];
   std::memcpy(copy, list.data(), list.size() * sizeof(int64_t));
   payload_.object = copy;

@@ -89,7 +89,7 @@ void draw(const Stream& stream, void* out, streams::State& state) {
     streams::poisson(out, ramp.data(), stream.dtype, kCount, state);
   } else if (stream.name == "multinomial") {
     streams::multinomial(static_cast<int64_t*>(out), ramp.data(), DType::Float32, 1, kCount, kCount,
-                        state);
+                         state);
   } else {
     FAIL() << "no stream called " << stream.name;
   }

@@ -1,9 +1,9 @@
 // Initial values: fill a tensor in place, outside autograd, with Python's random streams.
 #pragma once
 
-#include <string_view>
-
 #include <rushlight/tensor.h>
+
+#include <string_view>
 
 namespace rushlight::nn::init {
 

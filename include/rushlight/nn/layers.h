@@ -139,26 +139,26 @@ class RUSHLIGHT_API DropoutImpl : public TensorModule {
 RUSHLIGHT_MODULE(Dropout);
 
 // Activations without arguments: X(class, call on `input`).
-#define RUSHLIGHT_NN_ACTIVATIONS(X)           \
-  X(ReLU, relu(input))                        \
-  X(ReLU6, relu6(input))                      \
-  X(SiLU, silu(input))                        \
-  X(Mish, mish(input))                        \
-  X(Sigmoid, sigmoid(input))                  \
-  X(Tanh, tanh(input))                        \
-  X(SELU, selu(input))                        \
-  X(LogSigmoid, log_sigmoid(input))           \
-  X(Hardsigmoid, hardsigmoid(input))          \
-  X(Hardswish, hardswish(input))              \
+#define RUSHLIGHT_NN_ACTIVATIONS(X)                   \
+  X(ReLU, relu(input))                                \
+  X(ReLU6, relu6(input))                              \
+  X(SiLU, silu(input))                                \
+  X(Mish, mish(input))                                \
+  X(Sigmoid, sigmoid(input))                          \
+  X(Tanh, tanh(input))                                \
+  X(SELU, selu(input))                                \
+  X(LogSigmoid, log_sigmoid(input))                   \
+  X(Hardsigmoid, hardsigmoid(input))                  \
+  X(Hardswish, hardswish(input))                      \
   X(Softsign, div(input, add(abs(input), Scalar(1)))) \
   X(Identity, input)
 
-#define RUSHLIGHT_DECLARE(Name, call)                \
+#define RUSHLIGHT_DECLARE(Name, call)                    \
   class RUSHLIGHT_API Name##Impl : public TensorModule { \
-   public:                                           \
-    Name##Impl() : TensorModule(#Name) {}            \
-    Tensor forward(const Tensor& input) override;    \
-  };                                                 \
+   public:                                               \
+    Name##Impl() : TensorModule(#Name) {}                \
+    Tensor forward(const Tensor& input) override;        \
+  };                                                     \
   RUSHLIGHT_MODULE(Name);
 RUSHLIGHT_NN_ACTIVATIONS(RUSHLIGHT_DECLARE)
 #undef RUSHLIGHT_DECLARE
@@ -277,16 +277,16 @@ RUSHLIGHT_MODULE(CrossEntropyLoss);
 // Losses of (input, target) with a reduction alone: X(class, native function).
 #define RUSHLIGHT_NN_LOSSES(X) X(MSELoss, mse_loss) X(L1Loss, l1_loss)
 
-#define RUSHLIGHT_DECLARE(Name, function)                              \
-  class RUSHLIGHT_API Name##Impl : public Module {                     \
-   public:                                                             \
-    explicit Name##Impl(Reduction reduction = Reduction::Mean)         \
-        : Module(#Name), reduction_(reduction) {}                      \
-    Tensor forward(const Tensor& input, const Tensor& target);         \
-                                                                       \
-   private:                                                            \
-    Reduction reduction_;                                              \
-  };                                                                   \
+#define RUSHLIGHT_DECLARE(Name, function)                      \
+  class RUSHLIGHT_API Name##Impl : public Module {             \
+   public:                                                     \
+    explicit Name##Impl(Reduction reduction = Reduction::Mean) \
+        : Module(#Name), reduction_(reduction) {}              \
+    Tensor forward(const Tensor& input, const Tensor& target); \
+                                                               \
+   private:                                                    \
+    Reduction reduction_;                                      \
+  };                                                           \
   RUSHLIGHT_MODULE(Name);
 RUSHLIGHT_NN_LOSSES(RUSHLIGHT_DECLARE)
 #undef RUSHLIGHT_DECLARE

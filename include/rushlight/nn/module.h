@@ -1,13 +1,13 @@
 // nn::Module: a tree of parameters, buffers and other modules, with names as in Python.
 #pragma once
 
+#include <rushlight/tensor.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <rushlight/tensor.h>
 
 namespace rushlight::nn {
 
@@ -129,8 +129,8 @@ class ModuleHolder {
 }  // namespace rushlight::nn
 
 // Declares the handle `Name` of the class `NameImpl`.
-#define RUSHLIGHT_MODULE(Name)                                        \
-  class Name : public ::rushlight::nn::ModuleHolder<Name##Impl> {     \
-   public:                                                            \
-    using ::rushlight::nn::ModuleHolder<Name##Impl>::ModuleHolder;    \
+#define RUSHLIGHT_MODULE(Name)                                     \
+  class Name : public ::rushlight::nn::ModuleHolder<Name##Impl> {  \
+   public:                                                         \
+    using ::rushlight::nn::ModuleHolder<Name##Impl>::ModuleHolder; \
   }
