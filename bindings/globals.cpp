@@ -53,8 +53,10 @@ PyObject* promote_types(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   return guarded([&] {
-    return new_ref(dtype_object(
-        promote(dtype_of(a, "promote_types", "type1"), dtype_of(b, "promote_types", "type2"))));
+    // In order, so that the first wrong argument is the one named.
+    DType first = dtype_of(a, "promote_types", "type1");
+    DType second = dtype_of(b, "promote_types", "type2");
+    return new_ref(dtype_object(promote(first, second)));
   });
 }
 
