@@ -300,7 +300,9 @@ def multi_head_attention_forward(
     linear = torch._C._nn.linear
     if need_weights:
         if is_causal and attn_mask is None:
-            raise AssertionError("FIXME: is_causal not implemented for need_weights")
+            raise AssertionError(
+                "multi_head_attention_forward: is_causal with need_weights needs an attn_mask"
+            )
         joined, weights = _attend_with_weights(q, k, v, attn_mask, dropout_p)
         joined = joined.transpose(0, 1).contiguous().view(target * batch, width)
         result = linear(joined, out_proj_weight, out_proj_bias)
