@@ -70,8 +70,8 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyBytes_Type), size, nullptr));
     const auto count = static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()));
     StorageImpl* storage = make_storage(count, where);
-    if (storage->data != nullptr) {
-      std::memcpy(storage->data, PyBytes_AS_STRING(bytes.get()), count);
+    if (storage_data(storage) != nullptr) {
+      std::memcpy(storage_data(storage), PyBytes_AS_STRING(bytes.get()), count);
     }
     return wrap_storage(type, storage);
   });
@@ -125,8 +125,8 @@ PyObject* fill_bytes(PyObject* self, PyObject* value) {
   return guarded([&] {
     StorageImpl* storage = storage_of(self);
     const int64_t byte = int_of(value, "fill_", "value");
-    if (storage->data != nullptr) {
-      std::memset(storage->data, static_cast<int>(byte & 0xff), storage->bytes);
+    if (storage_data(storage) != nullptr) {
+      std::memset(storage_data(storage), static_cast<int>(byte & 0xff), storage->bytes);
     }
     return new_ref(self);
   });
@@ -185,7 +185,7 @@ Py_hash_t hash(PyObject* self) {
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   static char nothing;
   StorageImpl* storage = storage_of(self);
-  if (storage->data == nullptr && storage->bytes != 0) {
+  if (storage_data(storage) == nullptr && storage->bytes != 0) {
     PyErr_SetString(PyExc_BufferError, "a meta storage has no bytes");
     view->obj = nullptr;
     return -1;

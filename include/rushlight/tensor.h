@@ -31,7 +31,8 @@ struct StorageImpl {
   size_t bytes = 0;
   Device device;
   bool resizable = true;
-  uint32_t inline_bytes = 0;  // of data that lies behind this header, in its own block
+  std::atomic<bool> pending{false};  // captured, not computed yet: see storage_data
+  uint32_t inline_bytes = 0;         // of data that lies behind this header, in its own block
   void (*release)(StorageImpl* self) = nullptr;  // frees `data`; null: nothing to free
   void* context = nullptr;                       // for `release`: the foreign owner
 };
@@ -40,6 +41,17 @@ struct StorageImpl {
 struct AutogradMeta {
   virtual ~AutogradMeta() = default;
 };
+
+// Computes the memory of a pending storage; installed by the graph (src/graph).
+RUSHLIGHT_API extern void (*resolve_pending)(StorageImpl* storage);
+
+// The memory of a storage, computed first where it is pending.
+inline char* storage_data(StorageImpl* storage) {
+  if (storage->pending.load(std::memory_order_acquire)) [[unlikely]] {
+    resolve_pending(storage);
+  }
+  return static_cast<char*>(storage->data);
+}
 
 struct TensorImpl {
   std::atomic<uint32_t> references{1};
@@ -172,9 +184,7 @@ class RUSHLIGHT_API Tensor {
   }
 
   // The first element. Error(Runtime) on meta tensors when read through data_ptr<T>().
-  void* data() const {
-    return static_cast<char*>(impl_->storage->data) + impl_->offset * element_size();
-  }
+  void* data() const { return storage_data(impl_->storage) + impl_->offset * element_size(); }
   // As T; Error(Runtime) naming both where T is not the element type.
   template <typename T>
   T* data_ptr() const {

@@ -140,7 +140,7 @@ void zero(const Tensor& target) {
 
 void zero_line(const Tensor& target, int64_t offset, int64_t stride, int64_t count) {
   const int64_t item = target.element_size();
-  auto* to = static_cast<char*>(target.storage()->data) + offset * item;
+  auto* to = storage_data(target.storage()) + offset * item;
   if (stride == 1) {
     std::memset(to, 0, static_cast<size_t>(count * item));
     return;

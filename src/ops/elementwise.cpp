@@ -74,9 +74,15 @@ class ElementwiseBody final : public Body {
 
   void run(const Operator& op, Invocation& inv) const override;
 
+  void check_dtypes(const Operator& op, const Invocation& inv) const;
+  ElementwiseTyping typing(const Operator& op, const Invocation& inv) const;
+  loop::Expr expression(const Operator& op, const Invocation& inv, const ElementwiseTyping& typing,
+                        ElementwiseOperands& operands) const {
+    return build_expression(op, inv, rule_, roles_.conditions, function_, typing, operands);
+  }
+
  private:
   DType promoted(const Operator& op, const Invocation& inv) const;
-  void check_dtypes(const Operator& op, const Invocation& inv) const;
   bool run_fast(const Operator& op, Invocation& inv) const;
   IntList output_shape(const Operator& op, const Invocation& inv) const;
   Signature signature(const Invocation& inv, const KernelForm& form) const;
@@ -126,6 +132,11 @@ void ElementwiseBody::check_dtypes(const Operator& op, const Invocation& inv) co
            "tensor with dtype ", value.impl()->dtype);
     }
   }
+}
+
+ElementwiseTyping ElementwiseBody::typing(const Operator& op, const Invocation& inv) const {
+  DType compute = promoted(op, inv);
+  return {compute, result_dtype(rule_, compute)};
 }
 
 IntList ElementwiseBody::output_shape(const Operator& op, const Invocation& inv) const {
@@ -248,8 +259,7 @@ bool ElementwiseBody::run_fast(const Operator& op, Invocation& inv) const {
     } else if (!(first->sizes == impl->sizes)) {
       return false;
     }
-    buffers[count++] =
-        static_cast<char*>(impl->storage->data) + impl->offset * element_size(impl->dtype);
+    buffers[count++] = storage_data(impl->storage) + impl->offset * element_size(impl->dtype);
   }
   if (first == nullptr || first->numel == 0 || first->numel > 8192) {
     return false;
@@ -310,6 +320,23 @@ void ElementwiseBody::run(const Operator& op, Invocation& inv) const {
 }
 
 }  // namespace
+
+bool is_elementwise(const Operator& op) {
+  return op.kind == Kind::Elementwise && dynamic_cast<ElementwiseBody*>(op.body.get()) != nullptr;
+}
+
+ElementwiseTyping elementwise_typing(const Operator& op, const Invocation& inv) {
+  return static_cast<const ElementwiseBody&>(*op.body).typing(op, inv);
+}
+
+void check_elementwise(const Operator& op, const Invocation& inv) {
+  static_cast<const ElementwiseBody&>(*op.body).check_dtypes(op, inv);
+}
+
+loop::Expr elementwise_expression(const Operator& op, const Invocation& inv,
+                                  const ElementwiseTyping& typing, ElementwiseOperands& operands) {
+  return static_cast<const ElementwiseBody&>(*op.body).expression(op, inv, typing, operands);
+}
 
 void define_elementwise(Operator& op, Rule rule, ElementwiseFunction function) {
   op.body = std::make_unique<ElementwiseBody>(op.schema, rule, function);

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
-#include <unordered_set>
 
+#include "ops/elementwise_expression.h"
 #include "ops/iteration.h"
 #include "ops/signature.h"
 
@@ -13,20 +13,12 @@ namespace {
 
 using loop::Expr;
 
-bool contains(const std::vector<int>& list, int value) {
-  for (int item : list) {
-    if (item == value) {
-      return true;
-    }
-  }
-  return false;
-}
-
-class Builder final : public Elementwise {
+// The operands of one call, as loads of buffers and run-time scalars of a kernel.
+class Builder final : public ElementwiseOperands {
  public:
-  Builder(const Operator& op, const Invocation& inv, const KernelForm& form, Rule rule,
-          const std::vector<int>& tensors, const std::vector<int>& conditions)
-      : op_(op), inv_(inv), form_(form), rule_(rule), conditions_(conditions) {
+  Builder(const Operator& op, const Invocation& inv, const KernelForm& form,
+          const std::vector<int>& tensors)
+      : form_(form) {
     kernel_.name = op.schema.full_name();
     kernel_.axes.assign(form.flat ? 1 : 2, loop::AxisKind::Parallel);
     add_buffer(form.out);
@@ -39,42 +31,26 @@ class Builder final : public Elementwise {
     }
   }
 
-  Expr raw(int argument) override {
+  Expr load(int argument) override {
     int buffer = buffer_of_[static_cast<size_t>(argument)];
-    if (buffer < 0) {
-      const Value& number = inv_.arguments[argument];
-      if (!number.is_number()) {
-        fail(ErrorKind::Internal, op_.name(), "its body reads argument ", argument,
-             ", which was not given");
+    return loop::load(buffer, kernel_.buffers[static_cast<size_t>(buffer)].dtype, indices());
+  }
+
+  Expr number(int argument, DType dtype) override {
+    for (size_t i = 0; i < scalars_.size(); ++i) {
+      if (scalars_[i].argument == argument && scalars_[i].dtype == dtype) {
+        return loop::scalar(static_cast<int>(i), dtype);
       }
-      return number_as(argument, number.is_number() && !is_floating(form_.compute) &&
-                                         number.to_scalar().is_floating_point()
-                                     ? compute_dtype(default_dtype())
-                                     : form_.compute);
     }
-    Expr loaded = loop::load(buffer, kernel_.buffers[static_cast<size_t>(buffer)].dtype, indices());
-    return contains(conditions_, argument) ? as(loaded, DType::Bool) : loaded;
+    scalars_.push_back({argument, dtype});
+    kernel_.scalars.push_back(dtype);
+    return loop::scalar(static_cast<int>(scalars_.size()) - 1, dtype);
   }
-
-  Expr in(int argument) override {
-    if (buffer_of_[static_cast<size_t>(argument)] < 0 && rule_ != Rule::Logical) {
-      return number_as(argument, dtype());
-    }
-    return as(raw(argument), dtype());
-  }
-
-  Expr scalar(int argument) override { return number_as(argument, dtype()); }
-  Expr scalar(int argument, DType dtype) override { return number_as(argument, dtype); }
-  DType dtype() const override {
-    return rule_ == Rule::Logical ? DType::Bool : compute_dtype(form_.compute);
-  }
-  const Value& attribute(int argument) override { return inv_.arguments[argument]; }
 
   ElementwiseKernel finish(Expr value) {
-    DType target = compute_dtype(form_.out);
-    Expr stored = loop::simplify(as(value, target));
+    Expr stored = loop::simplify(value);
     kernel_.stores.push_back({0, indices(), stored});
-    return {kernel_, scalars_, cost(stored)};
+    return {kernel_, scalars_, element_cost(stored)};
   }
 
  private:
@@ -92,43 +68,8 @@ class Builder final : public Elementwise {
     }
     return {loop::index(0), loop::index(1)};
   }
-  static Expr as(Expr x, DType dtype) { return x.dtype() == dtype ? x : loop::cast(x, dtype); }
 
-  Expr number_as(int argument, DType wanted) {
-    DType dtype = compute_dtype(wanted);
-    for (size_t i = 0; i < scalars_.size(); ++i) {
-      if (scalars_[i].argument == argument && scalars_[i].dtype == dtype) {
-        return loop::scalar(static_cast<int>(i), dtype);
-      }
-    }
-    scalars_.push_back({argument, dtype});
-    kernel_.scalars.push_back(dtype);
-    return loop::scalar(static_cast<int>(scalars_.size()) - 1, dtype);
-  }
-
-  // Cycles an element, roughly: enough to choose how many elements make a task worth a thread.
-  static double cost(Expr root) {
-    std::unordered_set<const loop::Node*> seen;
-    std::vector<Expr> stack{root};
-    double total = 0.5;
-    while (!stack.empty()) {
-      Expr at = stack.back();
-      stack.pop_back();
-      if (!seen.insert(at.node).second) {
-        continue;
-      }
-      bool heavy = at->op >= loop::Op::Exp && at->op <= loop::Op::Digamma;
-      total += at->inputs.empty() ? 0 : heavy ? 2.5 : 0.2;
-      stack.insert(stack.end(), at->inputs.begin(), at->inputs.end());
-    }
-    return total;
-  }
-
-  const Operator& op_;
-  const Invocation& inv_;
   const KernelForm& form_;
-  Rule rule_;
-  const std::vector<int>& conditions_;
   loop::Kernel kernel_;
   std::vector<int> buffer_of_;
   std::vector<ScalarSource> scalars_;
@@ -188,8 +129,9 @@ ElementwiseKernel build_elementwise(const Operator& op, const Invocation& inv,
                                     const std::vector<int>& tensors,
                                     const std::vector<int>& conditions,
                                     const ElementwiseFunction& function) {
-  Builder builder(op, inv, form, rule, tensors, conditions);
-  return builder.finish(function(builder));
+  Builder builder(op, inv, form, tensors);
+  return builder.finish(
+      build_expression(op, inv, rule, conditions, function, {form.compute, form.out}, builder));
 }
 
 Tensor make_like_operands(const Invocation& inv, const std::vector<int>& tensors, IntArrayRef shape,

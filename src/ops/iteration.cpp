@@ -26,7 +26,7 @@ void Iteration::add(const TensorImpl& tensor) {
   RUSHLIGHT_ASSERT(operand_count < kMaxOperands);
   Operand& operand = operands[static_cast<size_t>(operand_count++)];
   operand.element_size = element_size(tensor.dtype);
-  operand.data = static_cast<char*>(tensor.storage->data) + tensor.offset * operand.element_size;
+  operand.data = storage_data(tensor.storage) + tensor.offset * operand.element_size;
   int lead = rank - tensor.rank;
   for (int i = 0; i < rank; ++i) {
     bool broadcast = i < lead || (tensor.sizes[static_cast<size_t>(i - lead)] == 1);

@@ -11,7 +11,7 @@
 
 namespace rushlight {
 
-inline constexpr int kMaxOperands = 12;
+inline constexpr int kMaxOperands = 24;
 inline constexpr int kMaxRank = 64;
 
 struct Operand {

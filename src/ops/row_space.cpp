@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kGrain = 16384;  // elements a task, at least
 constexpr int64_t kColumns = 512;  // columns a task, where rows are few
-constexpr size_t kMost = 12;       // operands
+constexpr size_t kMost = kMaxRowOperands;
 
 }  // namespace
 
@@ -82,7 +82,7 @@ RowOperand row_operand(const TensorImpl& tensor, IntArrayRef shape, IntArrayRef 
                        IntArrayRef axis_dims, bool reduced, bool* axis_folds) {
   RowOperand made;
   made.element_size = element_size(tensor.dtype);
-  made.data = static_cast<char*>(tensor.storage->data) + tensor.offset * made.element_size;
+  made.data = storage_data(tensor.storage) + tensor.offset * made.element_size;
   auto lead = static_cast<int64_t>(shape.size()) - tensor.rank;
   auto stride_of = [&](int64_t dim) -> int64_t {
     int64_t at = dim - lead;

@@ -18,6 +18,8 @@ struct RowOperand {
   int64_t axis = 0;  // stride along the axis
 };
 
+inline constexpr int kMaxRowOperands = 24;
+
 struct RowSpace {
   IntList outer;       // sizes of outer dimensions
   int64_t length = 1;  // of the axis

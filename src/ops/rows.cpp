@@ -1,22 +1,14 @@
 #include "ops/rows.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
-#include <mutex>
 
 #include "ops/elementwise.h"
-#include "ops/row_space.h"
-#include "ops/signature.h"
-#include "runtime/kernel_cache.h"
+#include "ops/rows_body.h"
 
 namespace rushlight {
-namespace {
 
-using loop::Expr;
-
-// `named`: the caller asked for `input`, which sums then keep; truth values are still counted.
-DType apply_type(RowType type, DType input, DType compute, bool named = false) {
+DType apply_row_type(RowType type, DType input, DType compute, bool named) {
   switch (type) {
     case RowType::Same:
       return input;
@@ -34,160 +26,18 @@ DType apply_type(RowType type, DType input, DType compute, bool named = false) {
   __builtin_unreachable();
 }
 
-// Builds one kernel. Buffers: results first, then the tensors that were given.
-class RowBuilder final : public Rows {
- public:
-  RowBuilder(const Operator& op, const Value* arguments, const std::vector<int>& tensors,
-             const RowSpec& spec, const RowSpace& space, const std::vector<DType>& result_dtypes,
-             const std::vector<bool>& reduced, DType compute)
-      : arguments_(arguments), space_(space), reduced_(reduced), compute_(compute) {
-    kernel_.name = op.schema.full_name();
-    kernel_.axes = {loop::AxisKind::Parallel,
-                    spec.scans ? loop::AxisKind::Scan : loop::AxisKind::Reduce};
-    if (space.inner >= 0) {
-      kernel_.axes.push_back(loop::AxisKind::Parallel);
-    }
-    for (size_t i = 0; i < result_dtypes.size(); ++i) {
-      add_buffer(result_dtypes[i], reduced[i]);
-    }
-    buffer_of_.assign(op.schema.arguments.size(), -1);
-    for (int argument : tensors) {
-      if (arguments[argument].is_tensor()) {
-        buffer_of_[static_cast<size_t>(argument)] = static_cast<int>(kernel_.buffers.size());
-        add_buffer(arguments[argument].impl()->dtype, false);
-      }
+RowRoles::RowRoles(const Schema& schema)
+    : dim(schema.find("dim")), keepdim(schema.find("keepdim")), dtype(schema.find("dtype")) {
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    int at = static_cast<int>(i);
+    SchemaType type = schema.arguments[i].type;
+    if (type == SchemaType::Tensor && !schema.arguments[i].list) {
+      tensors.push_back(at);
+    } else if (at != dim && at != keepdim && at != dtype) {
+      attributes.push_back(at);
     }
   }
-
-  Expr raw(int argument) override {
-    int buffer = buffer_of_[static_cast<size_t>(argument)];
-    RUSHLIGHT_ASSERT(buffer >= 0);
-    return loop::load(buffer, kernel_.buffers[static_cast<size_t>(buffer)].dtype, indices(false));
-  }
-  Expr in(int argument) override { return as(raw(argument), dtype()); }
-  Expr scalar(int argument) override {
-    for (size_t i = 0; i < scalars_.size(); ++i) {
-      if (scalars_[i].argument == argument) {
-        return loop::scalar(static_cast<int>(i), dtype());
-      }
-    }
-    scalars_.push_back({argument, dtype()});
-    kernel_.scalars.push_back(dtype());
-    return loop::scalar(static_cast<int>(scalars_.size()) - 1, dtype());
-  }
-  DType dtype() const override { return compute_; }
-  bool has(int argument) const override { return !arguments_[argument].is_none(); }
-  const Value& attribute(int argument) override { return arguments_[argument]; }
-  Expr count() override { return as(loop::extent(1), dtype()); }
-  Expr position() override { return loop::index(1); }
-  Expr sum(Expr x) override { return reduce(loop::Combine::Sum, x); }
-  Expr reduce(loop::Combine combine, Expr x) override { return loop::reduce(combine, 1, x); }
-  Expr scan(loop::Combine combine, Expr x) override { return loop::scan(combine, 1, x); }
-  void store(int result, Expr value) override {
-    DType target = compute_dtype(kernel_.buffers[static_cast<size_t>(result)].dtype);
-    kernel_.stores.push_back(
-        {result, indices(reduced_[static_cast<size_t>(result)]), as(value, target)});
-  }
-
-  const std::vector<ScalarSource>& scalars() const { return scalars_; }
-  loop::Kernel take() { return loop::simplify(kernel_); }
-
- private:
-  static Expr as(Expr x, DType dtype) { return x.dtype() == dtype ? x : loop::cast(x, dtype); }
-
-  loop::Layout layout(int64_t stride) const {
-    return stride == 0 ? loop::Layout::Zero : stride == 1 ? loop::Layout::Unit : loop::Layout::Any;
-  }
-  void add_buffer(DType dtype, bool reduced) {
-    const RowOperand& operand = space_.operands[kernel_.buffers.size()];
-    std::vector<loop::Layout> dims{loop::Layout::Any};
-    if (!reduced) {
-      dims.push_back(space_.inner >= 0 ? loop::Layout::Any : layout(operand.axis));
-    } else {
-      dims.push_back(loop::Layout::Zero);
-    }
-    if (space_.inner >= 0) {
-      dims.push_back(layout(operand.outer[static_cast<size_t>(space_.inner)]));
-    }
-    kernel_.buffers.push_back({dtype, std::move(dims)});
-  }
-  std::vector<Expr> indices(bool reduced) const {
-    Expr along = reduced ? loop::constant_int(0, DType::Int64) : loop::index(1);
-    if (space_.inner >= 0) {
-      return {loop::index(0), along, loop::index(2)};
-    }
-    return {loop::index(0), along};
-  }
-
-  const Value* arguments_;
-  const RowSpace& space_;
-  const std::vector<bool>& reduced_;
-  DType compute_;
-  loop::Kernel kernel_;
-  std::vector<int> buffer_of_;
-  std::vector<ScalarSource> scalars_;
-};
-
-struct CompiledRows {
-  Signature signature;
-  loop::KernelFunction function;
-  std::vector<ScalarSource> scalars;
-  CompiledRows* next;
-};
-
-// Where the arguments with fixed meanings are; -1: the schema has none.
-struct RowRoles {
-  std::vector<int> tensors;
-  std::vector<int> attributes;  // optional scalars count by presence
-  int dim;
-  int keepdim;
-  int dtype;
-
-  explicit RowRoles(const Schema& schema)
-      : dim(schema.find("dim")), keepdim(schema.find("keepdim")), dtype(schema.find("dtype")) {
-    for (size_t i = 0; i < schema.arguments.size(); ++i) {
-      int at = static_cast<int>(i);
-      SchemaType type = schema.arguments[i].type;
-      if (type == SchemaType::Tensor && !schema.arguments[i].list) {
-        tensors.push_back(at);
-      } else if (at != dim && at != keepdim && at != dtype) {
-        attributes.push_back(at);
-      }
-    }
-  }
-};
-
-class RowsBody final : public Body {
- public:
-  RowsBody(const Schema& schema, RowSpec spec) : roles_(schema), spec_(std::move(spec)) {}
-  bool writes_outputs() const override { return true; }
-  void run(const Operator& op, Invocation& inv) const override;
-
- private:
-  friend class ReductionBody;
-  struct Plan;
-  bool named_dtype(const Invocation& inv) const;
-  DType input_dtype(const Invocation& inv) const;
-  bool follows_output(const Invocation& inv) const;
-  void allocate(const Operator& op, Invocation& inv, const Plan& plan) const;
-  void launch(const Operator& op, Invocation& inv, const Plan& plan) const;
-  const CompiledRows& kernel(const Operator& op, const Value* arguments, const RowSpace& space,
-                             const std::vector<DType>& dtypes, DType compute) const;
-
-  RowRoles roles_;
-  RowSpec spec_;
-  mutable std::atomic<CompiledRows*> kernels_{nullptr};
-  mutable std::mutex mutex_;
-};
-
-struct RowsBody::Plan {
-  IntList shape;      // of the first tensor, broadcast with the others
-  IntList axis_dims;  // sorted
-  IntList outer_dims;
-  DType compute;
-  std::vector<DType> dtypes;
-  std::vector<IntList> sizes;
-};
+}
 
 IntList reduced_sizes(IntArrayRef shape, IntArrayRef axis_dims, bool keepdim) {
   IntList sizes;
@@ -222,8 +72,8 @@ DType RowsBody::input_dtype(const Invocation& inv) const {
                              : inv.arguments[roles_.tensors[0]].tensor().dtype();
 }
 
-void RowsBody::run(const Operator& op, Invocation& inv) const {
-  Plan plan;
+RowPlan RowsBody::plan(const Operator& op, const Invocation& inv) const {
+  RowPlan plan;
   const Tensor& first = inv.arguments[roles_.tensors[0]].tensor();
   plan.shape = IntList(first.sizes());
   for (int argument : roles_.tensors) {
@@ -248,7 +98,19 @@ void RowsBody::run(const Operator& op, Invocation& inv) const {
     }
   }
   DType input = input_dtype(inv);
-  plan.compute = compute_dtype(apply_type(spec_.compute, input, input, named_dtype(inv)));
+  plan.compute = compute_dtype(apply_row_type(spec_.compute, input, input, named_dtype(inv)));
+  // Of given results, allocate takes the dtypes instead.
+  for (const RowResult& result : spec_.results) {
+    plan.dtypes.push_back(named_dtype(inv) && result.type == RowType::Sum
+                              ? input
+                              : apply_row_type(result.type, input, plan.compute));
+  }
+  return plan;
+}
+
+void RowsBody::run(const Operator& op, Invocation& inv) const {
+  RowPlan plan = this->plan(op, inv);
+  plan.dtypes.clear();
   allocate(op, inv, plan);
   const Tensor& out = inv.results[0].tensor();
   if (!out.is_meta() && out.numel() != 0) {
@@ -256,8 +118,7 @@ void RowsBody::run(const Operator& op, Invocation& inv) const {
   }
 }
 
-void RowsBody::allocate(const Operator& op, Invocation& inv, const Plan& plan_in) const {
-  auto& plan = const_cast<Plan&>(plan_in);
+void RowsBody::allocate(const Operator& op, Invocation& inv, RowPlan& plan) const {
   const Tensor& first = inv.arguments[roles_.tensors[0]].tensor();
   bool keepdim = roles_.keepdim >= 0 && inv.arguments[roles_.keepdim].to_bool();
   DType input = input_dtype(inv);
@@ -281,7 +142,7 @@ void RowsBody::allocate(const Operator& op, Invocation& inv, const Plan& plan_in
     const RowResult& result = spec_.results[i];
     DType dtype = named_dtype(inv) && result.type == RowType::Sum
                       ? input
-                      : apply_type(result.type, input, plan.compute);
+                      : apply_row_type(result.type, input, plan.compute);
     IntList sizes = result.shape == RowShape::Full
                         ? plan.shape
                         : reduced_sizes(plan.shape, plan.axis_dims, keepdim);
@@ -296,6 +157,8 @@ void RowsBody::allocate(const Operator& op, Invocation& inv, const Plan& plan_in
     plan.sizes.push_back(std::move(sizes));
   }
 }
+
+namespace {
 
 // A copy with the axis dimensions last, so that they fold into one.
 Tensor with_axis_last(const Tensor& tensor, const IntList& shape, const IntList& outer_dims,
@@ -320,8 +183,8 @@ Tensor with_axis_last(const Tensor& tensor, const IntList& shape, const IntList&
   return copy;
 }
 
-// Where order does not matter, the axis dimensions are taken from the widest stride inwards, so
-// that those of permuted tensors fold too.
+}  // namespace
+
 void order_by_stride(const Tensor& tensor, IntList& dims) {
   std::stable_sort(dims.begin(), dims.end(), [&](int64_t a, int64_t b) {
     return std::abs(tensor.strides()[static_cast<size_t>(a)]) >
@@ -329,7 +192,7 @@ void order_by_stride(const Tensor& tensor, IntList& dims) {
   });
 }
 
-void RowsBody::launch(const Operator& op, Invocation& inv, const Plan& plan) const {
+void RowsBody::launch(const Operator& op, Invocation& inv, const RowPlan& plan) const {
   RowSpace space;
   for (int64_t dim : plan.outer_dims) {
     space.outer.push_back(plan.shape[static_cast<size_t>(dim)]);
@@ -412,215 +275,6 @@ void RowsBody::launch(const Operator& op, Invocation& inv, const Plan& plan) con
   for (auto& [target, value] : write_back) {
     assign(target, value);
   }
-}
-
-const CompiledRows& RowsBody::kernel(const Operator& op, const Value* arguments,
-                                     const RowSpace& space, const std::vector<DType>& dtypes,
-                                     DType compute) const {
-  Signature wanted;
-  wanted.add(static_cast<unsigned>(compute), 5);
-  wanted.add(space.inner >= 0 ? 1 : 0, 1);
-  for (DType dtype : dtypes) {
-    wanted.add(static_cast<unsigned>(dtype), 5);
-  }
-  for (int argument : roles_.tensors) {
-    const TensorImpl* impl = arguments[argument].impl();
-    wanted.add(impl == nullptr ? 31 : static_cast<unsigned>(impl->dtype), 5);
-  }
-  for (const RowOperand& operand : space.operands) {
-    int64_t along =
-        space.inner >= 0 ? operand.outer[static_cast<size_t>(space.inner)] : operand.axis;
-    wanted.add(along == 0 ? 0 : along == 1 ? 1 : 2, 2);
-  }
-  for (int argument : roles_.attributes) {
-    const Argument& declared = op.schema.arguments[static_cast<size_t>(argument)];
-    if (declared.type == SchemaType::Scalar || declared.type == SchemaType::Float) {
-      wanted.add(arguments[argument].is_none() ? 0 : 1, 1);
-    } else {
-      wanted.add_value(arguments[argument]);
-    }
-  }
-  for (CompiledRows* at = kernels_.load(std::memory_order_acquire); at != nullptr; at = at->next) {
-    if (at->signature == wanted) {
-      return *at;
-    }
-  }
-  std::vector<bool> reduced;
-  for (const RowResult& result : spec_.results) {
-    reduced.push_back(result.shape == RowShape::Reduced);
-  }
-  RowBuilder builder(op, arguments, roles_.tensors, spec_, space, dtypes, reduced, compute);
-  spec_.body(builder);
-  auto made = std::make_unique<CompiledRows>();
-  made->signature = wanted;
-  made->scalars = builder.scalars();
-  made->function = get_kernel(builder.take());
-  std::lock_guard<std::mutex> lock(mutex_);
-  made->next = kernels_.load(std::memory_order_relaxed);
-  kernels_.store(made.get(), std::memory_order_release);
-  return *made.release();  // lives as long as the table
-}
-
-// A splittable reduction: rows longer than two blocks are reduced block by block, then over blocks.
-class ReductionBody final : public Body {
- public:
-  ReductionBody(const Schema& schema, const ReduceSpec& spec)
-      : roles_(schema),
-        whole_(schema, whole_spec(spec)),
-        blocks_(schema, blocks_spec(spec)),
-        combine_(schema, combine_spec(spec)) {}
-  bool writes_outputs() const override { return true; }
-
-  void run(const Operator& op, Invocation& inv) const override {
-    const Tensor& input = inv.arguments[0].tensor();
-    if (input.numel() < 2 * kColumnBlock || input.is_meta() || input.is_complex() ||
-        !run_split(op, inv, input)) {
-      whole_.run(op, inv);
-    }
-  }
-
- private:
-  static constexpr int64_t kRowBlock = 16384;
-  static constexpr int64_t kColumnBlock = 1024;
-
-  static RowSpec whole_spec(const ReduceSpec& spec) {
-    RowSpec made{{{RowShape::Reduced, spec.type}}, {}, spec.compute, spec.allow_empty};
-    made.body = [spec](Rows& r) {
-      Expr total = r.reduce(spec.combine, spec.map(r));
-      r.store(0, spec.finish ? spec.finish(r, total) : total);
-    };
-    return made;
-  }
-  static RowSpec blocks_spec(const ReduceSpec& spec) {
-    RowSpec made{{{RowShape::Reduced, RowType::Compute}}, {}, spec.compute};
-    made.body = [spec](Rows& r) { r.store(0, r.reduce(spec.combine, spec.map(r))); };
-    return made;
-  }
-  static RowSpec combine_spec(const ReduceSpec& spec) {
-    RowType type = spec.type == RowType::Sum ? RowType::Same : spec.type;
-    RowSpec made{{{RowShape::Reduced, type}}, {}, RowType::Same};
-    made.body = [spec](Rows& r) {
-      Expr total = r.reduce(spec.combine, r.in(0));
-      r.store(0, spec.finish ? spec.finish(r, total) : total);
-    };
-    return made;
-  }
-
-  bool run_split(const Operator& op, Invocation& inv, const Tensor& input) const;
-  void run_blocks(const Operator& op, Value* arguments, const Tensor& view,
-                  const Tensor& out) const;
-
-  RowRoles roles_;
-  RowsBody whole_;
-  RowsBody blocks_;
-  RowsBody combine_;
-};
-
-// Reduces the last dimension of `view` into `out`.
-void ReductionBody::run_blocks(const Operator& op, Value* arguments, const Tensor& view,
-                               const Tensor& out) const {
-  arguments[0] = Value(view);
-  if (roles_.dim >= 0) {
-    arguments[roles_.dim] = Value(IntList{view.dim() - 1});
-  }
-  Value result(out);
-  Invocation inv{&op, Form::Inplace, static_cast<uint8_t>(op.schema.arguments.size()),
-                 1,   arguments,     &result};
-  blocks_.run(op, inv);
-}
-
-bool ReductionBody::run_split(const Operator& op, Invocation& inv, const Tensor& input) const {
-  if (roles_.dim < 0 || roles_.tensors.size() != 1 || !inv.results[0].is_none()) {
-    return false;
-  }
-  IntList axis_dims = reduced_dims(inv.arguments[roles_.dim], input.dim(), op.name());
-  IntList outer_dims;
-  for (int64_t i = 0; i < input.dim(); ++i) {
-    if (std::find(axis_dims.begin(), axis_dims.end(), i) == axis_dims.end()) {
-      outer_dims.push_back(i);
-    }
-  }
-  order_by_stride(input, axis_dims);
-  bool folds = true;
-  RowOperand operand =
-      row_operand(*input.impl(), input.sizes(), outer_dims, axis_dims, false, &folds);
-  IntList outer;
-  int64_t rows = 1;
-  for (int64_t dim : outer_dims) {
-    outer.push_back(input.sizes()[static_cast<size_t>(dim)]);
-    rows *= outer.back();
-  }
-  int64_t length = rows == 0 ? 0 : input.numel() / rows;
-  int64_t block = operand.axis == 1 ? kRowBlock : kColumnBlock;
-  if (!folds || length < 2 * block) {
-    return false;
-  }
-  int64_t blocks = length / block;
-  int64_t tail = length % block;
-  std::vector<Value> arguments(inv.arguments, inv.arguments + inv.argument_count);
-  if (roles_.keepdim >= 0) {
-    arguments[static_cast<size_t>(roles_.keepdim)] = Value(false);
-  }
-  DType in_dtype = input.dtype();
-  if (roles_.dtype >= 0 && !inv.arguments[roles_.dtype].is_none()) {
-    in_dtype = inv.arguments[roles_.dtype].dtype();
-  }
-  bool named = whole_.named_dtype(inv);
-  if (named && in_dtype == DType::Bool) {
-    return false;  // counts do not convert to truth values between the stages
-  }
-  DType compute = compute_dtype(apply_type(blocks_.spec_.compute, in_dtype, in_dtype, named));
-  IntList partial_sizes(outer);
-  partial_sizes.push_back(blocks + (tail != 0 ? 1 : 0));
-  // Columns stay beside each other: the blocks are then the outermost dimension in memory.
-  IntList partial_strides = contiguous_strides(partial_sizes);
-  if (operand.axis != 1) {
-    partial_strides = contiguous_strides(outer);
-    partial_strides.push_back(rows);
-  }
-  Tensor partial = make_strided(partial_sizes, partial_strides, compute);
-  auto run_part = [&](int64_t from, int64_t count, int64_t size) {
-    IntList sizes(outer);
-    IntList strides(operand.outer);
-    sizes.push_back(count);
-    strides.push_back(operand.axis * block);
-    sizes.push_back(size);
-    strides.push_back(operand.axis);
-    Tensor view =
-        make_view(input, sizes, strides, input.storage_offset() + from * block * operand.axis);
-    IntList out_sizes(outer);
-    out_sizes.push_back(count);
-    Tensor out = make_view(partial, out_sizes, partial_strides, from * partial_strides.back());
-    run_blocks(op, arguments.data(), view, out);
-  };
-  run_part(0, blocks, block);
-  if (tail != 0) {
-    run_part(blocks, 1, tail);
-  }
-  // The result in the form that was asked for, written through a view without the axis dimensions.
-  {
-    bool keepdim = roles_.keepdim >= 0 && inv.arguments[roles_.keepdim].to_bool();
-    IntList sorted = reduced_dims(inv.arguments[roles_.dim], input.dim(), op.name());
-    DType dtype = apply_type(whole_.spec_.results[0].type, in_dtype, compute, named);
-    inv.results[0] =
-        Value(make_tensor(reduced_sizes(input.sizes(), sorted, keepdim), dtype, input.device()));
-  }
-  Value target(make_view(inv.results[0].tensor(), outer, contiguous_strides(outer), 0));
-  std::vector<Value> last(arguments);
-  last[0] = Value(partial);
-  last[static_cast<size_t>(roles_.dim)] = Value(IntList{partial.dim() - 1});
-  if (roles_.dtype >= 0) {
-    last[static_cast<size_t>(roles_.dtype)] = Value();
-  }
-  Invocation finish{&op, Form::Inplace, inv.argument_count, 1, last.data(), &target};
-  combine_.run(op, finish);
-  return true;
-}
-
-}  // namespace
-
-std::unique_ptr<Body> make_reduction(const Schema& schema, ReduceSpec spec) {
-  return std::make_unique<ReductionBody>(schema, spec);
 }
 
 std::unique_ptr<Body> make_rows(const Schema& schema, RowSpec spec) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/elementwise.h"
+#include "ops/elementwise_expression.h"
 #include "ops/iteration.h"
 
 namespace rushlight {
@@ -59,6 +59,11 @@ ElementwiseKernel build_elementwise(const Operator& op, const Invocation& inv,
                                     const std::vector<int>& tensors,
                                     const std::vector<int>& conditions,
                                     const ElementwiseFunction& function);
+
+// elementwise_expression for a body that is given by its parts.
+loop::Expr build_expression(const Operator& op, const Invocation& inv, Rule rule,
+                            const std::vector<int>& conditions, const ElementwiseFunction& function,
+                            const ElementwiseTyping& typing, ElementwiseOperands& operands);
 
 // A result for these operands: their common memory order where all with the full shape share one,
 // else contiguous.

@@ -107,6 +107,8 @@ void release(StorageImpl* storage) {
   memory::release(storage, block);
 }
 
+void (*resolve_pending)(StorageImpl* storage) = nullptr;
+
 StorageImpl* make_storage(size_t bytes, Device device) {
   bool inside = !device.is_meta() && bytes <= kInlineData;
   char* block = static_cast<char*>(memory::allocate(inside ? kHeader + bytes : kHeader));
@@ -203,7 +205,7 @@ void resize_storage(StorageImpl* storage, size_t bytes) {
     void* fresh = memory::allocate(bytes);
     const size_t kept = bytes < storage->bytes ? bytes : storage->bytes;
     if (kept != 0) {
-      std::memcpy(fresh, storage->data, kept);
+      std::memcpy(fresh, storage_data(storage), kept);
     }
     if (storage->release != nullptr) {
       storage->release(storage);
