@@ -42,8 +42,10 @@ struct AutogradMeta {
   virtual ~AutogradMeta() = default;
 };
 
-// Computes the memory of a pending storage; installed by the graph (src/graph).
-RUSHLIGHT_API extern void (*resolve_pending)(StorageImpl* storage);
+// Gives a pending storage its memory: `compute_pending`, which the graph installs (src/graph), runs
+// what was captured. Meta storages are pending for ever: Error(NotImplemented).
+RUSHLIGHT_API void resolve_pending(StorageImpl* storage);
+extern void (*compute_pending)(StorageImpl* storage);
 
 // The memory of a storage, computed first where it is pending.
 inline char* storage_data(StorageImpl* storage) {

@@ -9,6 +9,10 @@
 #include "ops/invocation.h"
 
 namespace rushlight::autograd {
+
+bool (*open_capture)(uint32_t settings) = nullptr;
+void (*close_capture)(bool drop) = nullptr;
+
 namespace {
 
 thread_local GraphTask* current_task __attribute__((tls_model("initial-exec"))) = nullptr;

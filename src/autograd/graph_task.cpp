@@ -164,6 +164,36 @@ void GraphTask::add_gradient(int target, uint32_t input, Tensor gradient) {
   }
 }
 
+namespace {
+
+// The backward of what was captured is captured too, from the first such node on.
+class CaptureScope {
+ public:
+  CaptureScope() = default;
+  CaptureScope(const CaptureScope&) = delete;
+  ~CaptureScope() {
+    if (open_) {
+      close_capture(true);
+    }
+  }
+  void enter(const Node& node) {
+    if (node.capture() != 0 && !open_ && thread_state.capture == 0) {
+      open_ = open_capture(node.capture());
+    }
+  }
+  void close() {
+    if (open_) {
+      open_ = false;
+      close_capture(false);
+    }
+  }
+
+ private:
+  bool open_ = false;
+};
+
+}  // namespace
+
 TensorList GraphTask::run(TensorList gradients) {
   for (size_t i = 0; i < roots_.size(); ++i) {
     add_gradient(index_.find(roots_[i].node.get()), roots_[i].input, std::move(gradients[i]));
@@ -177,9 +207,11 @@ TensorList GraphTask::run(TensorList gradients) {
       make_ready(number);
     }
   }
+  CaptureScope capture;
   while (!ready_.empty()) {
     int number = -ready_.top().second;
     ready_.pop();
+    capture.enter(*states_[static_cast<size_t>(number)].node);
     step(number);
   }
   // Callbacks may add callbacks.
@@ -187,6 +219,7 @@ TensorList GraphTask::run(TensorList gradients) {
     std::function<void()> callback = std::move(callbacks_[i]);
     callback();
   }
+  capture.close();
   return std::move(captured_);
 }
 

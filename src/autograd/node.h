@@ -113,6 +113,9 @@ class RUSHLIGHT_API Node {
   const Edge& edge(uint32_t i) const { return edges_[i]; }
   // Later nodes of a thread have greater numbers; leaves have the greatest.
   uint64_t sequence() const { return sequence_; }
+  // The settings of the capture that the call was made in, which its backward is captured with; 0:
+  // none.
+  uint32_t capture() const { return capture_; }
 
   NodeExtra* extra() const { return extra_.load(std::memory_order_acquire); }
   NodeExtra& require_extra();
@@ -137,6 +140,7 @@ class RUSHLIGHT_API Node {
   // A leaf's node lives inside the leaf: references to it are references to the leaf.
   TensorImpl* leaf_ = nullptr;
   uint64_t sequence_;
+  uint32_t capture_ = 0;
 
  private:
   friend class NodePtr;

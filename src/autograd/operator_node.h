@@ -58,7 +58,7 @@ class OperatorNode final : public Node {
 
  private:
   friend struct NodeLayout;
-  explicit OperatorNode(const Operator& op) : op_(&op) {}
+  explicit OperatorNode(const Operator& op) : op_(&op) { capture_ = thread_state.capture; }
   Tensor unpack(const SavedTensor& saved);
 
   const Operator* op_;

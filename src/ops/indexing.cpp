@@ -119,7 +119,7 @@ Tensor masked_read(const Tensor& self, const Tensor& mask) {
   check_mask_dtype(mask, "masked_select: expected BoolTensor for mask");
   const IntList shape = broadcast_shapes(self.sizes(), mask.sizes(), "");
   if (self.is_meta() || mask.is_meta()) {
-    fail(ErrorKind::Runtime, "masked_select",
+    fail(ErrorKind::NotImplemented, "masked_select",
          "the shape of the result depends on the mask's "
          "elements, which meta tensors do not have");
   }
@@ -198,7 +198,7 @@ Tensor source_gradient(Gradient& g, const Tensor& mask) {
 
 Tensor nonzero_of(const Tensor& self) {
   if (self.is_meta()) {
-    fail(ErrorKind::Runtime, "nonzero",
+    fail(ErrorKind::NotImplemented, "nonzero",
          "the shape of the result depends on the elements, which "
          "meta tensors do not have");
   }

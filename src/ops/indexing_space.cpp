@@ -45,7 +45,7 @@ void IndexingSpace::collect(const Tensor& self, const TensorList& indices) {
     if (is_mask(index)) {
       check_mask(index, self, dim);
       if (index.is_meta() || self.is_meta()) {
-        fail(ErrorKind::Runtime, "index",
+        fail(ErrorKind::NotImplemented, "index",
              "the shape of a result indexed by a mask depends on the "
              "mask's elements, which meta tensors do not have");
       }

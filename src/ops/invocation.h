@@ -47,6 +47,7 @@ struct ThreadState {
   bool grad_mode = true;
   bool inference_mode = false;
   bool anomaly_mode = false;
+  uint32_t capture = 0;  // the settings of the open capture (src/graph/capture.h); 0: none
 };
 extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 

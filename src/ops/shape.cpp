@@ -232,7 +232,12 @@ Tensor repeat_indices(const Tensor& repeats, std::optional<int64_t> output_size)
   }
   const Tensor counts = kernels::as_contiguous(kernels::as_dtype(repeats, DType::Int64));
   if (counts.is_meta()) {
-    return make_tensor({output_size.value_or(0)}, repeats.dtype(), counts.device());
+    if (!output_size) {
+      fail(ErrorKind::NotImplemented, "repeat_interleave",
+           "the shape of the result depends on the elements of repeats, which meta tensors do not "
+           "have; output_size says it");
+    }
+    return make_tensor({*output_size}, repeats.dtype(), counts.device());
   }
   const auto* count = counts.data_ptr<int64_t>();
   int64_t total = 0;

@@ -57,7 +57,7 @@ Tensor nothing() {
 
 void refuse_meta(const Tensor& self, std::string_view op) {
   if (self.is_meta()) {
-    fail(ErrorKind::Runtime, op,
+    fail(ErrorKind::NotImplemented, op,
          "the shape of the result depends on the elements, which meta "
          "tensors do not have");
   }

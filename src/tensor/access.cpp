@@ -118,7 +118,7 @@ Scalar Tensor::item() const {
          " elements cannot be converted to Scalar");
   }
   if (is_meta()) {
-    fail(ErrorKind::Runtime, "item", "Tensor.item() cannot be called on meta tensors");
+    fail(ErrorKind::NotImplemented, "item", "Tensor.item() cannot be called on meta tensors");
   }
   return read_scalar(data(), dtype());
 }
@@ -128,7 +128,7 @@ void Tensor::check_element_type(DType wanted) const {
     fail(ErrorKind::Runtime, "data_ptr", "expected scalar type ", wanted, " but found ", dtype());
   }
   if (is_meta()) {
-    fail(ErrorKind::Runtime, "data_ptr", "Cannot access data pointer of a meta tensor");
+    fail(ErrorKind::NotImplemented, "data_ptr", "Cannot access data pointer of a meta tensor");
   }
 }
 

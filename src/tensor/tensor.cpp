@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "tensor/pending.h"
+
 namespace rushlight {
 
 void (*release_python_object)(TensorImpl* tensor) = nullptr;
@@ -107,7 +109,15 @@ void release(StorageImpl* storage) {
   memory::release(storage, block);
 }
 
-void (*resolve_pending)(StorageImpl* storage) = nullptr;
+void (*compute_pending)(StorageImpl* storage) = nullptr;
+
+void resolve_pending(StorageImpl* storage) {
+  if (storage->device.is_meta()) {
+    fail(ErrorKind::NotImplemented, "",
+         "Cannot read the elements of a meta tensor: it has a shape and a dtype, but no data");
+  }
+  compute_pending(storage);
+}
 
 StorageImpl* make_storage(size_t bytes, Device device) {
   bool inside = !device.is_meta() && bytes <= kInlineData;
@@ -116,6 +126,7 @@ StorageImpl* make_storage(size_t bytes, Device device) {
   storage->bytes = bytes;
   storage->device = device;
   if (device.is_meta()) {
+    storage->pending.store(true, std::memory_order_relaxed);
     return storage;
   }
   if (inside) {
@@ -193,6 +204,22 @@ Tensor make_foreign(void* data, IntArrayRef sizes, IntArrayRef strides, DType dt
   return Tensor(new_impl(sizes, strides, dtype, storage));
 }
 
+void fill_pending(StorageImpl* storage, StorageImpl* filled) {
+  if (filled->references.load(std::memory_order_acquire) == 1 && filled->inline_bytes == 0 &&
+      filled->release == release_owned) {
+    storage->data = filled->data;
+    storage->release = release_owned;
+    storage->context = nullptr;
+    filled->release = nullptr;
+    release(filled);
+  } else {
+    storage->data = filled->data;
+    storage->context = filled;
+    storage->release = [](StorageImpl* self) { release(static_cast<StorageImpl*>(self->context)); };
+  }
+  storage->pending.store(false, std::memory_order_release);
+}
+
 void resize_storage(StorageImpl* storage, size_t bytes) {
   if (bytes == storage->bytes) {
     return;
@@ -203,9 +230,10 @@ void resize_storage(StorageImpl* storage, size_t bytes) {
   }
   if (!storage->device.is_meta()) {
     void* fresh = memory::allocate(bytes);
+    void* before = storage_data(storage);
     const size_t kept = bytes < storage->bytes ? bytes : storage->bytes;
     if (kept != 0) {
-      std::memcpy(fresh, storage_data(storage), kept);
+      std::memcpy(fresh, before, kept);
     }
     if (storage->release != nullptr) {
       storage->release(storage);

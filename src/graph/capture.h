@@ -1,0 +1,80 @@
+// Capture: the last door. While it is open on a thread, operators append to a graph instead of
+// running, and their results are tensors whose storage is pending.
+//
+// A segment ends, and runs, when somebody needs a pending storage's memory (storage_data), when an
+// operator's shapes depend on data, or when the capture closes. So any program means what it means
+// without capture; only the time at which work is done moves. Gradients are recorded as always:
+// autograd's door lies before this one. What fails while a segment runs is raised where the segment
+// ended, and again by whoever reads a result that was never made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace rushlight::graph {
+
+// Why a segment ended.
+enum class Break : uint8_t { Close, Value, Operator };
+
+// The memory that a segment's graph runs on: one storage each, referenced once by the segment.
+struct Segment {
+  Graph graph;
+  std::vector<StorageImpl*> storages;
+  Break reason = Break::Close;
+  std::string what;  // Break::Operator: its name
+
+  // Whether anybody but the segment can see the storage.
+  bool is_live(int storage) const {
+    return storages[static_cast<size_t>(storage)]->references.load(std::memory_order_acquire) > 1;
+  }
+  Segment() = default;
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+  ~Segment() { clear(); }
+  void clear();
+};
+
+// What runs a segment: fills the storages of all results that are live.
+using Runner = std::function<void(Segment&)>;
+
+struct Settings {
+  Runner runner;
+  bool fullgraph = false;  // a segment that ends before the capture closes is an error
+  bool captures_backward = true;
+  std::string name;
+  // For reports: called before each segment runs.
+  std::function<void(const Segment&)> observer;
+};
+
+// Keeps settings for ever; the number goes into Node::capture.
+RUSHLIGHT_API uint32_t register_settings(Settings settings);
+RUSHLIGHT_API const Settings& settings_of(uint32_t number);
+
+// Opens capture on this thread; false where it is open already.
+RUSHLIGHT_API bool open_capture(uint32_t settings);
+// Runs what is pending and closes. `failing`: an error is on its way already, so none is thrown.
+RUSHLIGHT_API void close_capture(bool failing);
+RUSHLIGHT_API bool is_capturing();
+// Runs what is pending on this thread, for those who touch what operators touch (generators, memory
+// lent to others). Nothing where no capture is open.
+RUSHLIGHT_API void flush_capture();
+
+// Suspends capture for a scope: what runs inside runs at once.
+class RUSHLIGHT_API Suspend {
+ public:
+  Suspend();
+  ~Suspend();
+  Suspend(const Suspend&) = delete;
+  Suspend& operator=(const Suspend&) = delete;
+
+ private:
+  uint32_t doors_;
+  uint32_t capture_;
+};
+
+}  // namespace rushlight::graph

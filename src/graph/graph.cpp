@@ -1,0 +1,128 @@
+#include "graph/graph.h"
+
+#include <unordered_map>
+
+#include "ops/operator.h"
+
+namespace rushlight::graph {
+
+void Graph::clear() {
+  nodes.clear();
+  slots.clear();
+  operands.clear();
+  results.clear();
+  values.clear();
+  storages.clear();
+  lines.clear();
+}
+
+bool is_view(const Node& node) {
+  return node.op->kind == Kind::View;
+}
+
+namespace {
+
+// Numbers integers in the order of their first appearance. 0 and 1 decide about broadcasting and
+// vector code, so they stand for themselves.
+class Symbols {
+ public:
+  uint64_t of(int64_t value) {
+    if (value == 0 || value == 1) {
+      return static_cast<uint64_t>(value);
+    }
+    if (value == last_) {
+      return last_symbol_;
+    }
+    auto [at, fresh] = numbers_.try_emplace(value, numbers_.size() + 2);
+    (void)fresh;
+    last_ = value;
+    last_symbol_ = at->second;
+    return at->second;
+  }
+
+ private:
+  std::unordered_map<int64_t, uint64_t> numbers_;
+  int64_t last_ = 0;
+  uint64_t last_symbol_ = 0;
+};
+
+void mix_text(Hash& hash, std::string_view text) {
+  uint64_t word = text.size();
+  for (char letter : text) {
+    word = word * 131 + static_cast<unsigned char>(letter);
+  }
+  hash.mix(word);
+}
+
+void mix_attribute(Hash& hash, const Value& value, const Argument& declared) {
+  hash.mix(static_cast<uint64_t>(value.tag()) + 100);
+  if (declared.type == SchemaType::Scalar || declared.type == SchemaType::Float) {
+    return;  // a run-time argument of kernels
+  }
+  switch (value.tag()) {
+    case Value::Tag::Bool:
+    case Value::Tag::Int:
+      hash.mix(static_cast<uint64_t>(value.to_int()));
+      break;
+    case Value::Tag::Ints:
+      for (int64_t item : value.ints()) {
+        hash.mix(static_cast<uint64_t>(item));
+      }
+      break;
+    case Value::Tag::String:
+      mix_text(hash, value.text());
+      break;
+    case Value::Tag::DType:
+      hash.mix(static_cast<uint64_t>(value.dtype()));
+      break;
+    default:
+      break;
+  }
+}
+
+void mix_value(Hash& hash, const ValueInfo& value, Symbols& symbols) {
+  hash.mix(static_cast<uint64_t>(value.storage) | static_cast<uint64_t>(value.dtype) << 32 |
+           static_cast<uint64_t>(value.flags) << 40 |
+           static_cast<uint64_t>(value.sizes.size()) << 48);
+  for (size_t i = 0; i < value.sizes.size(); ++i) {
+    hash.mix(symbols.of(value.sizes[i]) << 32 | symbols.of(value.strides[i]));
+  }
+  hash.mix(symbols.of(value.offset));
+}
+
+}  // namespace
+
+Hash structural_hash(const Graph& graph) {
+  Hash hash;
+  Symbols symbols;
+  for (const StorageInfo& storage : graph.storages) {
+    hash.mix(storage.input ? 1 : 2);
+  }
+  for (const ValueInfo& value : graph.values) {
+    mix_value(hash, value, symbols);
+  }
+  for (const Node& node : graph.nodes) {
+    if (is_view(node)) {
+      continue;
+    }
+    hash.mix(reinterpret_cast<uintptr_t>(node.op) + static_cast<uint64_t>(node.form));
+    bool attributes = node.op->kind == Kind::Elementwise || node.op->kind == Kind::Reduction;
+    for (int i = 0; i < node.slot_count; ++i) {
+      const Slot& slot = graph.slot(node, i);
+      if (slot.count < 0) {
+        if (attributes) {
+          mix_attribute(hash, slot.attribute, node.op->schema.arguments[static_cast<size_t>(i)]);
+        }
+        continue;
+      }
+      hash.mix(static_cast<uint64_t>(slot.count));
+      for (int k = 0; k < slot.count; ++k) {
+        hash.mix(static_cast<uint64_t>(graph.operands[static_cast<size_t>(slot.first + k)] + 1));
+      }
+    }
+    for_each_result(graph, node, [&](int value) { hash.mix(static_cast<uint64_t>(value) << 8); });
+  }
+  return hash;
+}
+
+}  // namespace rushlight::graph
