@@ -1,0 +1,95 @@
+// Norms of vectors.
+#include <rushlight/generated/functions.h>
+
+#include <cmath>
+
+#include "ops/elementwise.h"
+#include "ops/gradient.h"
+#include "ops/rows.h"
+
+namespace rushlight {
+
+using loop::Combine;
+using loop::Expr;
+
+namespace {
+
+// The p-norm's element, by the kind of p: 0 counts, 1 and 2 need no pow.
+Tensor vector_norm(const Tensor& self, Scalar ord, std::optional<IntArrayRef> dim, bool keepdim,
+                   std::optional<DType> dtype) {
+  Tensor x = dtype ? to(self, *dtype) : self;
+  if (!x.is_floating_point()) {
+    fail(ErrorKind::Runtime, "linalg.vector_norm",
+         "Expected a floating point or complex tensor as input. Got ", scalar_type_name(x.dtype()));
+  }
+  double p = ord.to_double();
+  IntList dims = reduced_dims(dim ? Value(IntList(*dim)) : Value(), x.dim(), "linalg.vector_norm");
+  if (p == 0) {
+    return _norm0(x, dims, keepdim);
+  }
+  if (p == 1) {
+    return sum(abs(x), dims, keepdim, std::nullopt);
+  }
+  if (p == 2) {
+    return _norm2(x, dims, keepdim);
+  }
+  if (std::isinf(p)) {
+    return p > 0 ? amax(abs(x), dims, keepdim) : amin(abs(x), dims, keepdim);
+  }
+  return pow(sum(pow(abs(x), Scalar(p)), dims, keepdim, std::nullopt), Scalar(1 / p));
+}
+
+Tensor norm_default(const Tensor& self, Scalar p) {
+  return vector_norm(self, p, std::nullopt, false, std::nullopt);
+}
+Tensor norm_dims(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
+                 bool keepdim) {
+  return vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, std::nullopt);
+}
+
+}  // namespace
+
+RUSHLIGHT_OPERATORS(reduction_norm) {
+  auto reduction = [](Entry entry, ReduceSpec spec) {
+    entry.body(Kind::Reduction, make_reduction(entry.entry().schema, std::move(spec)));
+    return entry;
+  };
+  reduction(op("_norm2(Tensor self, int[1] dim, bool keepdim) -> Tensor", kInternal)
+                .doc("Euclidean norm over dimensions."),
+            {Combine::Sum,
+             [](Rows& r) {
+               Expr x = r.in(0);
+               return x * x;
+             },
+             [](Rows&, Expr total) { return loop::sqrt(total); }})
+      .gradient("self result", [](Gradient& g) {
+        Tensor x = g.tensor(0);
+        Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), x.dim());
+        Tensor result = restore_dims(g.result(), g.value(1), g.flag(2), x.dim());
+        Tensor scale = masked_fill(div(grad, result), eq(result, Scalar(0)), Scalar(0));
+        g.set(0, mul(x, scale));
+      });
+  reduction(op("_norm0(Tensor self, int[1] dim, bool keepdim) -> Tensor", kInternal)
+                .doc("How many elements are not zero, as a float."),
+            {Combine::Sum,
+             [](Rows& r) {
+               Expr zero = loop::constant(0, r.dtype());
+               return loop::where(r.in(0) == zero, zero, loop::constant(1, r.dtype()));
+             },
+             {}})
+      .gradient("", [](Gradient&) {});
+  op("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+     "ScalarType? dtype=None) -> Tensor",
+     kFunction | kOut)
+      .doc("The ord-norm of the elements over dimensions.")
+      .composition(vector_norm);
+  op("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", kFunction | kMethod)
+      .doc("The p-norm of all elements.")
+      .composition(norm_default);
+  op("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+     kFunction | kMethod | kOut)
+      .doc("The p-norm over dimensions.")
+      .composition(norm_dims);
+}
+
+}  // namespace rushlight
