@@ -57,7 +57,26 @@ PyObject* active(PyObject*, PyObject*) {
   return PyBool_FromLong(graph::is_capturing());
 }
 
+PyObject* statistics(PyObject*, PyObject*) {
+  compile::Statistics now = compile::statistics();
+  return Py_BuildValue(
+      "{sLsLsLsLsLsLsL}", "segments", static_cast<long long>(now.segments), "plans",
+      static_cast<long long>(now.plans), "plan_hits", static_cast<long long>(now.plan_hits),
+      "nodes", static_cast<long long>(now.nodes), "fused_nodes",
+      static_cast<long long>(now.fused_nodes), "fused_kernels",
+      static_cast<long long>(now.fused_kernels), "calls", static_cast<long long>(now.calls));
+}
+
+PyObject* reset(PyObject*, PyObject*) {
+  return guarded([] {
+    compile::reset();
+    return py_none();
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_compile_statistics", statistics, METH_NOARGS, nullptr},
+    {"_compile_reset", reset, METH_NOARGS, nullptr},
     {"_capture_settings", make_settings, METH_VARARGS, nullptr},
     {"_capture_open", open, METH_O, nullptr},
     {"_capture_close", close, METH_O, nullptr},

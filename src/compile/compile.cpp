@@ -1,11 +1,186 @@
 #include "compile/compile.h"
 
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "compile/fused.h"
 #include "graph/execute.h"
+#include "runtime/parallel.h"
 
 namespace rushlight::compile {
+namespace {
 
-void run(graph::Segment& segment) { graph::execute(segment); }
-Statistics statistics() { return {}; }
-void reset() {}
+using graph::Graph;
+using graph::Segment;
+
+struct Step {
+  int node = -1;  // run by its operator, where fused is null
+  std::unique_ptr<Fused> fused;
+  std::vector<int> drops;  // storages that no later step touches
+};
+
+// How segments of one structure are run.
+struct Plan {
+  std::vector<Step> steps;
+  int nodes = 0;
+  int fused_nodes = 0;
+};
+
+std::atomic<int64_t> segments{0};
+std::atomic<int64_t> plans_made{0};
+std::atomic<int64_t> plan_hits{0};
+std::atomic<int64_t> nodes_run{0};
+std::atomic<int64_t> fused_nodes_run{0};
+std::atomic<int64_t> fused_kernels_run{0};
+std::atomic<int64_t> calls_run{0};
+
+struct HashOfHash {
+  size_t operator()(const graph::Hash& hash) const { return hash.low; }
+};
+
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<graph::Hash, std::shared_ptr<Plan>, HashOfHash> plans;
+};
+
+Cache& cache() {
+  static auto* made = new Cache;  // threads may outlive static objects
+  return *made;
+}
+
+std::vector<bool> live_storages(const Segment& segment) {
+  std::vector<bool> live(segment.storages.size());
+  for (size_t i = 0; i < live.size(); ++i) {
+    live[i] = segment.graph.storages[i].input || segment.is_live(static_cast<int>(i));
+  }
+  return live;
+}
+
+graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live) {
+  graph::Hash key = structural_hash(segment.graph);
+  uint64_t word = 1;
+  for (bool bit : live) {
+    if (word >> 62 != 0) {
+      key.mix(word);
+      word = 1;
+    }
+    word = word << 1 | (bit ? 1 : 0);
+  }
+  key.mix(word);
+  return key;
+}
+
+std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>& live) {
+  const Graph& graph = segment.graph;
+  auto plan = std::make_shared<Plan>();
+  std::vector<Group> groups = fuse(graph);
+  std::vector<int> last(graph.storages.size(), -1);  // group
+  std::vector<int> writers(graph.storages.size(), -1);
+  auto visit = [&](size_t at, auto&& use, auto&& write) {
+    for (int number : groups[at].nodes) {
+      const graph::Node& node = graph.nodes[static_cast<size_t>(number)];
+      for_each_operand(graph, node, [&](int value) { use(graph.value(value).storage); });
+      for_each_result(graph, node, [&](int value) {
+        use(graph.value(value).storage);
+        write(graph.value(value).storage);
+      });
+    }
+  };
+  for (size_t i = 0; i < groups.size(); ++i) {
+    visit(
+        i, [&](int storage) { last[static_cast<size_t>(storage)] = static_cast<int>(i); },
+        [&](int storage) {
+          int& writer = writers[static_cast<size_t>(storage)];
+          writer = writer == -1 || writer == static_cast<int>(i) ? static_cast<int>(i) : -2;
+        });
+  }
+  // What only its own group touches, and nobody outside sees, is never stored.
+  std::vector<bool> stored(live);
+  for (size_t s = 0; s < stored.size(); ++s) {
+    stored[s] = stored[s] || writers[s] == -2 || last[s] != writers[s];
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    Step step;
+    for (size_t s = 0; s < last.size(); ++s) {
+      if (last[s] == static_cast<int>(i)) {
+        step.drops.push_back(static_cast<int>(s));
+      }
+    }
+    plan->nodes += static_cast<int>(groups[i].nodes.size());
+    if (groups[i].fuses) {
+      plan->fused_nodes += static_cast<int>(groups[i].nodes.size());
+      step.fused = std::make_unique<Fused>(graph, std::move(groups[i]), stored);
+    } else {
+      step.node = groups[i].nodes[0];
+    }
+    plan->steps.push_back(std::move(step));
+  }
+  return plan;
+}
+
+void compile_kernels(const Segment& segment, Plan& plan) {
+  std::vector<Fused*> fused;
+  for (Step& step : plan.steps) {
+    if (step.fused != nullptr) {
+      fused.push_back(step.fused.get());
+    }
+  }
+  parallel_for(0, static_cast<int64_t>(fused.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      fused[static_cast<size_t>(i)]->prepare(segment);
+    }
+  });
+}
+
+std::shared_ptr<Plan> find_plan(const Segment& segment) {
+  std::vector<bool> live = live_storages(segment);
+  graph::Hash key = plan_key(segment, live);
+  {
+    std::lock_guard<std::mutex> lock(cache().mutex);
+    auto found = cache().plans.find(key);
+    if (found != cache().plans.end()) {
+      ++plan_hits;
+      return found->second;
+    }
+  }
+  std::shared_ptr<Plan> plan = make_plan(segment, live);
+  compile_kernels(segment, *plan);
+  ++plans_made;
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  return cache().plans.emplace(key, std::move(plan)).first->second;
+}
+
+}  // namespace
+
+void run(Segment& segment) {
+  std::shared_ptr<Plan> plan = find_plan(segment);
+  ++segments;
+  nodes_run += plan->nodes;
+  fused_nodes_run += plan->fused_nodes;
+  for (Step& step : plan->steps) {
+    if (step.fused != nullptr) {
+      ++fused_kernels_run;
+      step.fused->run(segment);
+    } else {
+      ++calls_run;
+      graph::execute_node(segment, segment.graph.nodes[static_cast<size_t>(step.node)]);
+    }
+    for (int storage : step.drops) {
+      graph::drop_storage(segment, storage);
+    }
+  }
+}
+
+Statistics statistics() {
+  return {segments,        plans_made,        plan_hits, nodes_run,
+          fused_nodes_run, fused_kernels_run, calls_run};
+}
+
+void reset() {
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  cache().plans.clear();
+}
 
 }  // namespace rushlight::compile

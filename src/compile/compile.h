@@ -9,13 +9,13 @@ namespace rushlight::compile {
 RUSHLIGHT_API void run(graph::Segment& segment);
 
 struct Statistics {
-  int64_t segments = 0;      // run
-  int64_t plans = 0;         // made
-  int64_t plan_hits = 0;     // found
-  int64_t nodes = 0;         // captured, views aside
-  int64_t fused_nodes = 0;   // of those, in kernels of more than one
-  int64_t fused_kernels = 0; // run
-  int64_t calls = 0;         // single operators run
+  int64_t segments = 0;       // run
+  int64_t plans = 0;          // made
+  int64_t plan_hits = 0;      // found
+  int64_t nodes = 0;          // captured, views aside
+  int64_t fused_nodes = 0;    // of those, in kernels of more than one
+  int64_t fused_kernels = 0;  // run
+  int64_t calls = 0;          // single operators run
 };
 RUSHLIGHT_API Statistics statistics();
 // Forgets all plans (not kernels, which have a cache of their own).

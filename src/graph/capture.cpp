@@ -97,7 +97,8 @@ void flush(Session& session, Break reason, std::string_view what) {
 // Of any thread: the storage may belong to another thread's capture.
 void compute(StorageImpl* storage) {
   if (storage->release == release_failure) {
-    fail(ErrorKind::Runtime, "", "the tensor was never computed, since an operator before it failed: ",
+    fail(ErrorKind::Runtime, "",
+         "the tensor was never computed, since an operator before it failed: ",
          static_cast<Failure*>(storage->context)->text);
   }
   auto* session = static_cast<Session*>(storage->context);
@@ -180,8 +181,8 @@ Suspend::Suspend() : doors_(thread_state.doors), capture_(thread_state.capture) 
 }
 
 Suspend::~Suspend() {
-  thread_state.doors = (thread_state.doors & ~static_cast<uint32_t>(kCaptureDoor)) |
-                       (doors_ & kCaptureDoor);
+  thread_state.doors =
+      (thread_state.doors & ~static_cast<uint32_t>(kCaptureDoor)) | (doors_ & kCaptureDoor);
   thread_state.capture = capture_;
 }
 

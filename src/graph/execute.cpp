@@ -77,8 +77,12 @@ void execute_node(Segment& segment, const Node& node) {
   std::vector<Value> arguments =
       arguments_of(graph, node, [&](int value) { return tensor_of(segment, value); });
   std::vector<Value> results(std::max<size_t>(1, node.op->schema.results.size()));
-  Invocation inv{node.op, node.form, static_cast<uint8_t>(arguments.size()),
-                 static_cast<uint8_t>(results.size()), arguments.data(), results.data()};
+  Invocation inv{node.op,
+                 node.form,
+                 static_cast<uint8_t>(arguments.size()),
+                 static_cast<uint8_t>(results.size()),
+                 arguments.data(),
+                 results.data()};
   if (node.form != Form::Functional) {
     inv.result_count = static_cast<uint8_t>(node.result_count);
     results.resize(static_cast<size_t>(node.result_count));

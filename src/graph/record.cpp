@@ -68,8 +68,8 @@ bool touches_meta(const Invocation& inv) {
     for_each_tensor(inv.results, inv.result_count, look);
   }
   for (int i = 0; i < inv.argument_count; ++i) {
-    found = found || (inv.arguments[i].tag() == Value::Tag::Device &&
-                      inv.arguments[i].device().is_meta());
+    found = found ||
+            (inv.arguments[i].tag() == Value::Tag::Device && inv.arguments[i].device().is_meta());
   }
   return found;
 }

@@ -1,10 +1,10 @@
 // Storage -> its number in a segment. Open addressing; emptied as a whole.
 #pragma once
 
+#include <rushlight/tensor.h>
+
 #include <cstdint>
 #include <vector>
-
-#include <rushlight/tensor.h>
 
 namespace rushlight::graph {
 

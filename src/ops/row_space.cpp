@@ -82,7 +82,9 @@ RowOperand row_operand(const TensorImpl& tensor, IntArrayRef shape, IntArrayRef 
                        IntArrayRef axis_dims, bool reduced, bool* axis_folds) {
   RowOperand made;
   made.element_size = element_size(tensor.dtype);
-  made.data = storage_data(tensor.storage) + tensor.offset * made.element_size;
+  made.data = tensor.device.is_meta()
+                  ? nullptr
+                  : storage_data(tensor.storage) + tensor.offset * made.element_size;
   auto lead = static_cast<int64_t>(shape.size()) - tensor.rank;
   auto stride_of = [&](int64_t dim) -> int64_t {
     int64_t at = dim - lead;

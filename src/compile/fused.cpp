@@ -1,0 +1,216 @@
+#include "compile/fused.h"
+
+#include <algorithm>
+
+#include "graph/execute.h"
+#include "ops/iteration.h"
+#include "ops/operator.h"
+#include "ops/row_space.h"
+#include "runtime/kernel_cache.h"
+
+namespace rushlight::compile {
+
+using graph::Graph;
+using graph::Node;
+
+// The operands over the sizes of one segment, folded.
+struct Fused::Bound {
+  KernelPlan plan;
+  std::optional<Iteration> points;
+  RowSpace rows;
+};
+
+int shape_value(const Graph& graph, const Group& group) {
+  for (int number : group.nodes) {
+    const Node& node = graph.nodes[static_cast<size_t>(number)];
+    int found = -1;
+    auto look = [&](int value) {
+      if (IntArrayRef(graph.value(value).sizes) == IntArrayRef(group.space.shape)) {
+        found = value;
+      }
+    };
+    for_each_operand(graph, node, look);
+    for_each_result(graph, node, look);
+    if (found >= 0) {
+      return found;
+    }
+  }
+  return -1;
+}
+
+Fused::Fused(const Graph& graph, Group group, const std::vector<bool>& stored)
+    : group_(std::move(group)), shape_value_(shape_value(graph, group_)) {
+  find_operands(graph, stored);
+}
+
+void Fused::find_operands(const Graph& graph, const std::vector<bool>& stored) {
+  const Space& space = group_.space;
+  std::vector<Operand> loads;
+  std::vector<std::pair<Place, size_t>> written;  // and its operand
+  std::vector<Place> loaded;
+  auto is_written = [&](const Place& place) {
+    return std::any_of(written.begin(), written.end(),
+                       [&](const auto& item) { return item.first == place; });
+  };
+  for (int number : group_.nodes) {
+    const Node& node = graph.nodes[static_cast<size_t>(number)];
+    Fit fit = *node_fit(graph, node, space);
+    for_each_operand(graph, node, [&](int value) {
+      Place place = place_of(graph.value(value), space, fit);
+      if (!is_written(place) && std::find(loaded.begin(), loaded.end(), place) == loaded.end()) {
+        loaded.push_back(place);
+        loads.push_back({value, fit, false});
+      }
+    });
+    for (int i = 0; i < node.result_count; ++i) {
+      int value = graph.result(node, i);
+      Fit at = *result_fit(graph, node, i, space);
+      Place place = place_of(graph.value(value), space, at);
+      if (is_written(place)) {
+        continue;
+      }
+      written.emplace_back(place, operands_.size());
+      auto storage = static_cast<size_t>(place.storage);
+      if (stored[storage]) {
+        operands_.push_back({value, at, true});
+        if (!graph.storages[storage].input && node.form == Form::Functional) {
+          made_.push_back(place.storage);
+        }
+      }
+    }
+  }
+  // A place that is both loaded and stored is one buffer.
+  for (const Operand& load : loads) {
+    Place place = place_of(graph.value(load.value), space, load.fit);
+    bool stores = std::any_of(operands_.begin(), operands_.end(), [&](const Operand& operand) {
+      return operand.store && place_of(graph.value(operand.value), space, operand.fit) == place;
+    });
+    if (!stores) {
+      operands_.push_back(load);
+    }
+  }
+}
+
+void Fused::bind(const graph::Segment& segment, bool pointers, Bound& bound) const {
+  const Graph& graph = segment.graph;
+  KernelPlan& plan = bound.plan;
+  plan.space.shape = graph.value(shape_value_).sizes;
+  plan.space.axis = group_.space.axis;
+  plan.rows = !plan.space.axis.empty();
+  size_t rank = plan.space.shape.size();
+  if (!plan.rows) {
+    bound.points.emplace(plan.space.shape);
+  } else {
+    for (size_t i = 0; i < rank; ++i) {
+      if (!plan.space.is_axis(i)) {
+        bound.rows.outer.push_back(plan.space.shape[i]);
+      } else {
+        bound.rows.length *= plan.space.shape[i];
+      }
+    }
+  }
+  for (const Operand& operand : operands_) {
+    const graph::ValueInfo& value = graph.value(operand.value);
+    Place place = place_of(value, plan.space, operand.fit);
+    int64_t item = element_size(place.dtype);
+    char* data = nullptr;
+    if (pointers) {
+      data =
+          storage_data(segment.storages[static_cast<size_t>(place.storage)]) + place.offset * item;
+    }
+    if (!plan.rows) {
+      auto& to = bound.points->operands[static_cast<size_t>(bound.points->operand_count++)];
+      to.data = data;
+      to.element_size = item;
+      std::copy(place.strides.begin(), place.strides.end(), to.strides);
+    } else {
+      RowOperand to;
+      to.data = data;
+      to.element_size = item;
+      for (size_t i = 0; i < rank; ++i) {
+        if (!plan.space.is_axis(i)) {
+          to.outer.push_back(place.strides[i]);
+        }
+      }
+      to.axis = axis_stride(place, plan.space).value();
+      bound.rows.operands.push_back(std::move(to));
+    }
+    plan.stores += operand.store ? 1 : 0;
+    plan.places.push_back(std::move(place));
+    plan.fits.push_back(operand.fit);
+  }
+  auto layout = [](int64_t stride) {
+    return stride == 0 ? loop::Layout::Zero : stride == 1 ? loop::Layout::Unit : loop::Layout::Any;
+  };
+  if (!plan.rows) {
+    Iteration& points = *bound.points;
+    points.fold();
+    if (points.rank == 1 && points.sizes[0] == 1) {
+      for (size_t i = 0; i < plan.stores; ++i) {
+        points.operands[i].strides[0] = 1;
+      }
+    }
+    plan.flat = points.flat();
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      plan.layouts.push_back(points.layout(static_cast<int>(i), points.rank - 1));
+    }
+    return;
+  }
+  bound.rows.fold();
+  plan.inner = bound.rows.inner >= 0;
+  for (const RowOperand& operand : bound.rows.operands) {
+    plan.layouts.push_back(
+        layout(plan.inner ? operand.outer[static_cast<size_t>(bound.rows.inner)] : operand.axis));
+  }
+}
+
+const Fused::Compiled& Fused::compiled(const Graph& graph, const Bound& bound) {
+  std::vector<uint8_t> layouts;
+  layouts.push_back(static_cast<uint8_t>((bound.plan.flat ? 1 : 0) | (bound.plan.inner ? 2 : 0)));
+  for (loop::Layout layout : bound.plan.layouts) {
+    layouts.push_back(static_cast<uint8_t>(layout));
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const Compiled& kernel : kernels_) {
+      if (kernel.layouts == layouts) {
+        return kernel;
+      }
+    }
+  }
+  BuiltKernel built = build_kernel(graph, group_.nodes, bound.plan);
+  loop::KernelFunction function = get_kernel(built.kernel);
+  std::lock_guard<std::mutex> lock(mutex_);
+  kernels_.push_back({std::move(layouts), function, std::move(built.scalars), built.cost});
+  return kernels_.back();
+}
+
+void Fused::prepare(const graph::Segment& segment) {
+  Bound bound;
+  bind(segment, false, bound);
+  compiled(segment.graph, bound);
+}
+
+void Fused::run(graph::Segment& segment) {
+  for (int storage : made_) {
+    graph::allocate_storage(segment.storages[static_cast<size_t>(storage)]);
+  }
+  Bound bound;
+  bind(segment, true, bound);
+  const Compiled& kernel = compiled(segment.graph, bound);
+  std::vector<uint64_t> scalars;
+  scalars.reserve(kernel.scalars.size());
+  for (const FusedScalar& scalar : kernel.scalars) {
+    const Node& node = segment.graph.nodes[static_cast<size_t>(scalar.node)];
+    const Value& given = segment.graph.slot(node, scalar.argument).attribute;
+    scalars.push_back(given.to_scalar().kernel_bits(scalar.dtype));
+  }
+  if (bound.plan.rows) {
+    run_rows(bound.rows, kernel.function, scalars.data(),
+             std::max(2.0, bound.plan.rows ? kernel.cost : 0));
+  } else {
+    run_iteration(*bound.points, kernel.function, scalars.data(), kernel.cost);
+  }
+}
+
+}  // namespace rushlight::compile

@@ -1,0 +1,88 @@
+// A fused group as a kernel: built once for each way in which its operands lie in memory, run with
+// the sizes and pointers of the segment at hand.
+#pragma once
+
+#include <deque>
+#include <mutex>
+
+#include "compile/fusion.h"
+#include "graph/capture.h"
+#include "loop/kernel.h"
+
+namespace rushlight::compile {
+
+// Where a kernel's run-time scalar comes from.
+struct FusedScalar {
+  int node;
+  int argument;
+  DType dtype;
+};
+
+class Fused {
+ public:
+  // `stored`: by storage, whether anybody reads it after the group.
+  Fused(const graph::Graph& graph, Group group, const std::vector<bool>& stored);
+
+  // Compiles what run would compile for this segment.
+  void prepare(const graph::Segment& segment);
+  // Allocates what it stores and runs.
+  void run(graph::Segment& segment);
+
+  const Group& group() const { return group_; }
+  // Storages that it fills.
+  const std::vector<int>& made() const { return made_; }
+
+ private:
+  struct Operand {
+    int value;
+    Fit fit;
+    bool store;
+  };
+  struct Bound;
+  struct Compiled {
+    std::vector<uint8_t> layouts;
+    loop::KernelFunction function;
+    std::vector<FusedScalar> scalars;
+    double cost;
+  };
+
+  void find_operands(const graph::Graph& graph, const std::vector<bool>& stored);
+  void bind(const graph::Segment& segment, bool pointers, Bound& bound) const;
+  const Compiled& compiled(const graph::Graph& graph, const Bound& bound);
+
+  Group group_;
+  int shape_value_ = -1;
+  std::vector<Operand> operands_;  // stores first
+  std::vector<int> made_;
+  std::mutex mutex_;
+  std::deque<Compiled> kernels_;
+};
+
+// The value whose sizes are the space's shape; -1 where none is.
+int shape_value(const graph::Graph& graph, const Group& group);
+
+// What a kernel is built from: the operands' places and layouts, stores first.
+struct KernelPlan {
+  Space space;
+  std::vector<Place> places;
+  std::vector<Fit> fits;
+  std::vector<loop::Layout> layouts;  // along the vectorised dimension
+  size_t stores = 0;
+  bool rows = false;
+  bool inner = false;  // rows: another dimension than the axis is vectorised
+  bool flat = false;
+};
+struct BuiltKernel {
+  loop::Kernel kernel;
+  std::vector<FusedScalar> scalars;
+  double cost = 1;
+};
+BuiltKernel build_kernel(const graph::Graph& graph, const std::vector<int>& nodes,
+                         const KernelPlan& plan);
+
+// What evaluating the group row by row costs in repeated work, in rough cycles an element: values
+// are computed anew in each pass over the row, of which there is one for every depth of reductions
+// and one for the stores.
+double repeated_cost(const graph::Graph& graph, const std::vector<int>& nodes, const Space& space);
+
+}  // namespace rushlight::compile

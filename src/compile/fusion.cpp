@@ -1,0 +1,419 @@
+#include <algorithm>
+#include <optional>
+
+#include "compile/fused.h"
+#include "graph/execute.h"
+#include "ops/elementwise_expression.h"
+#include "ops/iteration.h"
+#include "ops/operator.h"
+#include "ops/rows_body.h"
+
+namespace rushlight::compile {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+
+constexpr size_t kMostNodes = 96;
+// Cycles an element: writing a value to memory and reading it back costs about as much.
+constexpr double kMostRepeated = 2.4;
+constexpr size_t kMostPlaces = kMaxOperands - 2;
+
+class BitSet {
+ public:
+  void set(size_t bit) {
+    if (words_.size() <= bit / 64) {
+      words_.resize(bit / 64 + 1);
+    }
+    words_[bit / 64] |= uint64_t{1} << bit % 64;
+  }
+  bool has(size_t bit) const {
+    return bit / 64 < words_.size() && (words_[bit / 64] >> bit % 64 & 1) != 0;
+  }
+  void join(const BitSet& other) {
+    if (words_.size() < other.words_.size()) {
+      words_.resize(other.words_.size());
+    }
+    for (size_t i = 0; i < other.words_.size(); ++i) {
+      words_[i] |= other.words_[i];
+    }
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+// What a node needs of a space; nothing where it cannot be fused.
+struct Wanted {
+  IntList shape;
+  IntList axis;
+};
+
+bool is_dense(const graph::ValueInfo& value) {
+  for (size_t i = 0; i < value.sizes.size(); ++i) {
+    if (value.strides[i] == 0 && value.sizes[i] > 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<Wanted> wanted_elementwise(const Graph& graph, const Node& node) {
+  const graph::ValueInfo& result = graph.value(graph.result(node, 0));
+  if (!is_dense(result) || is_complex(result.dtype)) {
+    return std::nullopt;
+  }
+  return Wanted{result.sizes, {}};
+}
+
+std::optional<Wanted> wanted_rows(const Graph& graph, const Node& node) {
+  const RowsBody* body = rows_body(*node.op);
+  if (node.form != Form::Functional || body->spec().scans) {
+    return std::nullopt;
+  }
+  std::vector<Value> arguments =
+      graph::arguments_of(graph, node, [&](int value) { return graph::shape_of(graph, value); });
+  std::vector<Value> results(node.op->schema.results.size());
+  Invocation inv{node.op,
+                 node.form,
+                 static_cast<uint8_t>(arguments.size()),
+                 static_cast<uint8_t>(results.size()),
+                 arguments.data(),
+                 results.data()};
+  if (splits_rows(*node.op, inv)) {
+    return std::nullopt;
+  }
+  RowPlan plan = body->plan(*node.op, inv);
+  if (plan.shape.empty() || plan.axis_dims.empty()) {
+    return std::nullopt;
+  }
+  if (!body->spec().ordered) {
+    // Eager takes the axis dimensions by stride; where that is not their order, so are its sums.
+    IntList order(plan.axis_dims);
+    order_by_stride(arguments[static_cast<size_t>(body->roles().tensors[0])].tensor(), order);
+    if (!(IntArrayRef(order) == IntArrayRef(plan.axis_dims))) {
+      return std::nullopt;
+    }
+  }
+  Wanted wanted{plan.shape, plan.axis_dims};
+  Space space{wanted.shape, wanted.axis};
+  bool folds = true;
+  for_each_operand(graph, node, [&](int value) {
+    folds = folds && axis_stride(place_of(graph.value(value), space, Fit::Full), space).has_value();
+  });
+  return folds ? std::optional<Wanted>(wanted) : std::nullopt;
+}
+
+std::optional<Wanted> wanted_space(const Graph& graph, const Node& node) {
+  bool empty = false;
+  bool complex = false;
+  auto look = [&](int value) {
+    empty = empty || graph.value(value).numel == 0;
+    complex = complex || is_complex(graph.value(value).dtype);
+  };
+  for_each_operand(graph, node, look);
+  for_each_result(graph, node, look);
+  if (empty || complex || node.result_count == 0) {
+    return std::nullopt;
+  }
+  if (is_elementwise(*node.op)) {
+    return wanted_elementwise(graph, node);
+  }
+  if (node.op->kind == Kind::Reduction && rows_body(*node.op) != nullptr) {
+    return wanted_rows(graph, node);
+  }
+  return std::nullopt;
+}
+
+// Whether one space serves both; `joined` is it. Where only one has an axis, the other's nodes may
+// be full or reduced there.
+bool join_spaces(const Space& a, const Space& b, Space* joined) {
+  if (a.axis.empty() && b.axis.empty()) {
+    *joined = a;
+    return IntArrayRef(a.shape) == IntArrayRef(b.shape);
+  }
+  if (!a.axis.empty() && !b.axis.empty()) {
+    *joined = a;
+    return IntArrayRef(a.shape) == IntArrayRef(b.shape) &&
+           IntArrayRef(a.axis) == IntArrayRef(b.axis);
+  }
+  const Space& rows = a.axis.empty() ? b : a;
+  const Space& points = a.axis.empty() ? a : b;
+  *joined = rows;
+  return fit_shape(rows, points.shape).has_value();
+}
+
+class Fuser {
+ public:
+  explicit Fuser(const Graph& graph)
+      : graph_(graph), group_of_(graph.nodes.size(), -1), history_(graph.storages.size()) {}
+
+  std::vector<Group> run() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (!is_view(graph_.nodes[i])) {
+        add(static_cast<int>(i));
+      }
+    }
+    return ordered();
+  }
+
+ private:
+  struct State {
+    Group group;
+    double repeated = 0;
+    BitSet before;  // groups that must run first, through others too
+    bool alive = true;
+  };
+  struct History {
+    int writer = -1;           // node
+    std::vector<int> readers;  // since
+  };
+
+  State& state(int group) { return states_[static_cast<size_t>(group)]; }
+
+  std::vector<int> dependences(const Node& node) const {
+    std::vector<int> groups;
+    auto need = [&](int other) {
+      if (other < 0) {
+        return;
+      }
+      int group = group_of_[static_cast<size_t>(other)];
+      if (std::find(groups.begin(), groups.end(), group) == groups.end()) {
+        groups.push_back(group);
+      }
+    };
+    auto storage = [&](int value) -> const History& {
+      return history_[static_cast<size_t>(graph_.value(value).storage)];
+    };
+    for_each_operand(graph_, node, [&](int value) { need(storage(value).writer); });
+    for_each_result(graph_, node, [&](int value) {
+      need(storage(value).writer);
+      for (int reader : storage(value).readers) {
+        need(reader);
+      }
+    });
+    return groups;
+  }
+
+  void remember(int number) {
+    const Node& node = graph_.nodes[static_cast<size_t>(number)];
+    for_each_operand(graph_, node, [&](int value) {
+      history_[static_cast<size_t>(graph_.value(value).storage)].readers.push_back(number);
+    });
+    for_each_result(graph_, node, [&](int value) {
+      History& history = history_[static_cast<size_t>(graph_.value(value).storage)];
+      history.writer = number;
+      history.readers.clear();
+    });
+  }
+
+  void add(int number) {
+    const Node& node = graph_.nodes[static_cast<size_t>(number)];
+    std::vector<int> needs = dependences(node);
+    int made = static_cast<int>(states_.size());
+    State fresh;
+    fresh.group.nodes = {number};
+    for (int need : needs) {
+      fresh.before.set(static_cast<size_t>(need));
+      fresh.before.join(state(need).before);
+    }
+    if (std::optional<Wanted> wanted = wanted_space(graph_, node)) {
+      fresh.group.fuses = true;
+      fresh.group.space = {wanted->shape, wanted->axis};
+      if (!wanted->axis.empty()) {
+        fresh.repeated = repeated_cost(graph_, {number}, fresh.group.space);
+      }
+    }
+    states_.push_back(std::move(fresh));
+    group_of_[static_cast<size_t>(number)] = made;
+    remember(number);
+    if (state(made).group.fuses) {
+      // The nearest producers first: what they made is still at hand.
+      std::sort(needs.rbegin(), needs.rend());
+      for (int need : needs) {
+        if (try_merge(need, made)) {
+          made = need;
+        }
+      }
+    }
+  }
+
+  // Makes `b` a part of `a` where one kernel can do the work of both.
+  bool try_merge(int a, int b) {
+    State& first = state(a);
+    State& second = state(b);
+    Space joined;
+    if (a == b || !first.alive || !first.group.fuses || !second.group.fuses ||
+        first.group.nodes.size() + second.group.nodes.size() > kMostNodes ||
+        !join_spaces(first.group.space, second.group.space, &joined) || between(a, b) ||
+        between(b, a)) {
+      return false;
+    }
+    std::vector<int> nodes(first.group.nodes);
+    nodes.insert(nodes.end(), second.group.nodes.begin(), second.group.nodes.end());
+    std::sort(nodes.begin(), nodes.end());
+    if (!is_sound(nodes, joined)) {
+      return false;
+    }
+    double repeated = 0;
+    if (!joined.axis.empty()) {
+      repeated = repeated_cost(graph_, nodes, joined);
+      if (repeated > first.repeated + second.repeated + kMostRepeated) {
+        return false;
+      }
+    }
+    first.repeated = repeated;
+    first.group.nodes = nodes;
+    first.group.space = joined;
+    for (int node : nodes) {
+      group_of_[static_cast<size_t>(node)] = a;
+    }
+    second.alive = false;
+    absorb(a, b);
+    return true;
+  }
+
+  // Whether a third group must run after `a` and before `b`.
+  bool between(int a, int b) {
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (states_[i].alive && static_cast<int>(i) != a && static_cast<int>(i) != b &&
+          states_[i].before.has(static_cast<size_t>(a)) && state(b).before.has(i)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void absorb(int a, int b) {
+    BitSet before = state(a).before;
+    before.join(state(b).before);
+    state(a).before = before;
+    auto first = static_cast<size_t>(a);
+    auto second = static_cast<size_t>(b);
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (i != first && states_[i].alive &&
+          (states_[i].before.has(first) || states_[i].before.has(second))) {
+        states_[i].before.set(first);
+        states_[i].before.join(before);
+      }
+    }
+  }
+
+  // Whether what the nodes write is read among them at the same point only, and there is room.
+  bool is_sound(const std::vector<int>& nodes, const Space& space) const {
+    std::vector<Place> read;
+    std::vector<Place> written;
+    auto enter = [](std::vector<Place>& list, Place place) {
+      if (std::find(list.begin(), list.end(), place) == list.end()) {
+        list.push_back(std::move(place));
+      }
+    };
+    bool sound = true;
+    for (int number : nodes) {
+      const Node& node = graph_.nodes[static_cast<size_t>(number)];
+      std::optional<Fit> fit = node_fit(graph_, node, space);
+      if (!fit) {
+        return false;
+      }
+      for_each_operand(graph_, node, [&](int value) {
+        Place place = place_of(graph_.value(value), space, *fit);
+        sound = sound && axis_stride(place, space).has_value();
+        enter(read, std::move(place));
+      });
+      for (int i = 0; i < node.result_count; ++i) {
+        int value = graph_.result(node, i);
+        if (value < 0) {
+          return false;
+        }
+        std::optional<Fit> at = result_fit(graph_, node, i, space);
+        sound = sound && at.has_value();
+        if (sound) {
+          enter(written, place_of(graph_.value(value), space, *at));
+        }
+      }
+    }
+    if (!sound || read.size() + written.size() > kMostPlaces) {
+      return false;
+    }
+    for (size_t i = 0; i < written.size(); ++i) {
+      for (const Place& place : read) {
+        sound = sound && (place.storage != written[i].storage || place == written[i]);
+      }
+      for (size_t k = 0; k < i; ++k) {
+        sound = sound && written[k].storage != written[i].storage;
+      }
+    }
+    return sound;
+  }
+
+  std::vector<Group> ordered() {
+    std::vector<int> alive;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (states_[i].alive) {
+        alive.push_back(static_cast<int>(i));
+      }
+    }
+    std::vector<Group> made;
+    std::vector<bool> done(states_.size());
+    // By the first node of those that are ready: near to the order of the program.
+    std::sort(alive.begin(), alive.end(), [&](int a, int b) {
+      return state(a).group.nodes.front() < state(b).group.nodes.front();
+    });
+    while (made.size() < alive.size()) {
+      size_t before = made.size();
+      for (int at : alive) {
+        if (done[static_cast<size_t>(at)] || !ready(at, alive, done)) {
+          continue;
+        }
+        done[static_cast<size_t>(at)] = true;
+        Group group = state(at).group;
+        group.fuses = group.fuses && group.nodes.size() > 1 && shape_value(graph_, group) >= 0;
+        made.push_back(std::move(group));
+        break;
+      }
+      RUSHLIGHT_ASSERT(made.size() > before);
+    }
+    return made;
+  }
+
+  bool ready(int at, const std::vector<int>& alive, const std::vector<bool>& done) {
+    for (int other : alive) {
+      if (!done[static_cast<size_t>(other)] && other != at &&
+          state(at).before.has(static_cast<size_t>(other))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  std::vector<State> states_;
+  std::vector<int> group_of_;
+  std::vector<History> history_;
+};
+
+}  // namespace
+
+std::optional<Fit> node_fit(const Graph& graph, const Node& node, const Space& space) {
+  if (is_elementwise(*node.op)) {
+    return fit_shape(space, graph.value(graph.result(node, 0)).sizes);
+  }
+  return Fit::Full;
+}
+
+std::optional<Fit> result_fit(const Graph& graph, const Node& node, int i, const Space& space) {
+  if (is_elementwise(*node.op)) {
+    return node_fit(graph, node, space);
+  }
+  if (rows_body(*node.op)->spec().results[static_cast<size_t>(i)].shape == RowShape::Full) {
+    return Fit::Full;
+  }
+  bool kept = graph.value(graph.result(node, i)).sizes.size() == space.shape.size();
+  return kept ? Fit::Kept : Fit::Removed;
+}
+
+std::vector<Group> fuse(const Graph& graph) {
+  return Fuser(graph).run();
+}
+
+}  // namespace rushlight::compile

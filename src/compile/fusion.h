@@ -1,0 +1,25 @@
+// Fusion by iteration space: which nodes of a graph run together in one kernel.
+#pragma once
+
+#include <vector>
+
+#include "compile/space.h"
+#include "graph/graph.h"
+
+namespace rushlight::compile {
+
+struct Group {
+  std::vector<int> nodes;  // in the order of the program
+  bool fuses = false;      // false: one node, run by its operator
+  Space space;             // of the first plan; its axis holds for all shapes
+};
+
+// How the operands of a node lie in a space, and its result number i; nothing where they do not.
+std::optional<Fit> node_fit(const graph::Graph& graph, const graph::Node& node, const Space& space);
+std::optional<Fit> result_fit(const graph::Graph& graph, const graph::Node& node, int i,
+                              const Space& space);
+
+// The groups in an order in which they may run. Every node that is no view is in one of them.
+std::vector<Group> fuse(const graph::Graph& graph);
+
+}  // namespace rushlight::compile
