@@ -393,6 +393,15 @@ PRELUDE = """#pragma once
 """
 
 
+# What C++ spells differently from Python's __getitem__.
+INDEXING = (
+    "  // Entry `index` of the first dimension; negative indices count from the end.\n"
+    "  Tensor operator[](int64_t index) const;",
+    "Tensor Tensor::operator[](int64_t index) const {\n"
+    "  return rushlight::select(*this, 0, index);\n}\n",
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sources", type=Path, required=True)
@@ -419,6 +428,8 @@ def main() -> None:
         declarations += lines
         definitions += bodies
     definitions.append("}  // namespace rushlight\n")
+    declarations.append(INDEXING[0])
+    definitions.insert(-1, INDEXING[1])
     write(folder / "functions.h", "\n".join(includes) + "\n")
     write(folder / "tensor_methods.inc", HEADER + "\n".join(declarations) + "\n")
     write(folder / "tensor_methods.cpp", "\n".join(definitions))

@@ -81,13 +81,15 @@ double learning_rate(int64_t step, const Options& options) {
 // Matrices decay towards zero; gains and offsets of normalisations do not.
 rushlight::optim::AdamW optimizer_of(const gpt::GPT& model, const Options& options) {
   rushlight::optim::AdamWOptions settings(options.real("--lr"));
-  settings.beta2 = 0.99;
-  std::vector<rushlight::optim::ParamGroup> groups = {
-      {{}, options.real("--lr"), options.real("--weight-decay")}, {{}, options.real("--lr"), 0.0}};
+  settings.betas({0.9, 0.99});
+  std::vector<rushlight::optim::Group<rushlight::optim::AdamWOptions>> groups = {{{}, settings},
+                                                                                 {{}, settings}};
+  groups[0].options.weight_decay(options.real("--weight-decay"));
+  groups[1].options.weight_decay(0);
   for (const Tensor& parameter : model->parameters()) {
     groups[parameter.dim() > 1 ? 0 : 1].params.push_back(parameter);
   }
-  return {groups, settings};
+  return rushlight::optim::AdamW(std::move(groups));
 }
 
 // Mean loss over windows spread evenly over the held-out text: the same ones every time.

@@ -1,6 +1,9 @@
 // Neural networks: modules, layers, losses, initial values.
 #pragma once
 
+#include <rushlight/nn/activation.h>
+#include <rushlight/nn/container.h>
 #include <rushlight/nn/init.h>
 #include <rushlight/nn/layers.h>
+#include <rushlight/nn/loss.h>
 #include <rushlight/nn/module.h>

@@ -10,3 +10,4 @@
 #include <rushlight/printing.h>
 #include <rushlight/safetensors.h>
 #include <rushlight/tensor.h>
+#include <rushlight/values.h>

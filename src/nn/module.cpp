@@ -2,6 +2,8 @@
 #include <rushlight/generated/functions.h>
 #include <rushlight/nn/module.h>
 
+#include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace rushlight::nn {
@@ -20,6 +22,15 @@ std::string indented(const std::string& text) {
     }
   }
   return out;
+}
+
+// "a.b.weight" as "a.b" and "weight".
+std::pair<std::string, std::string> split_path(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  if (dot == std::string::npos) {
+    return {"", path};
+  }
+  return {path.substr(0, dot), path.substr(dot + 1)};
 }
 
 }  // namespace
@@ -69,6 +80,27 @@ std::shared_ptr<Module> Module::register_module(const std::string& name,
   }
   children_.emplace_back(name, module);
   return module;
+}
+
+void Module::replace_module(const std::string& name, std::shared_ptr<Module> module) {
+  for (auto& [own, child] : children_) {
+    if (own == name && module != nullptr) {
+      child = std::move(module);
+      return;
+    }
+  }
+  register_module(name, std::move(module));
+}
+
+void Module::replace_parameter(const std::string& name, const Tensor& tensor) {
+  for (auto& [own, parameter] : parameters_) {
+    if (own == name) {
+      tensor.requires_grad_();
+      parameter = tensor;
+      return;
+    }
+  }
+  register_parameter(name, tensor);
 }
 
 void Module::visit(const std::string& prefix, bool recurse, const Visit& visitor) const {
@@ -144,6 +176,55 @@ std::vector<Module*> Module::modules(bool include_self) const {
   return found;
 }
 
+std::vector<std::pair<std::string, Module*>> Module::named_modules() const {
+  std::vector<std::pair<std::string, Module*>> found;
+  visit("", true, [&](const std::string& path, const Module& module) {
+    found.emplace_back(path, const_cast<Module*>(&module));
+  });
+  return found;
+}
+
+Module& Module::get_submodule(const std::string& path) const {
+  const Module* at = this;
+  for (size_t begin = 0; !path.empty() && begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    const Module* next = nullptr;
+    for (const auto& [child_name, child] : at->children_) {
+      next = child_name == name ? child.get() : next;
+    }
+    if (next == nullptr) {
+      fail(ErrorKind::Attribute, "get_submodule", at->name_, " has no module '", name, "' (path '",
+           path, "')");
+    }
+    at = next;
+    begin = end + 1;
+  }
+  return const_cast<Module&>(*at);
+}
+
+Tensor Module::get_parameter(const std::string& path) const {
+  const auto [owner, name] = split_path(path);
+  const Module& module = get_submodule(owner);
+  for (const auto& [own, tensor] : module.parameters_) {
+    if (own == name) {
+      return tensor;
+    }
+  }
+  fail(ErrorKind::Attribute, "get_parameter", module.name_, " has no parameter '", name, "'");
+}
+
+Tensor Module::get_buffer(const std::string& path) const {
+  const auto [owner, name] = split_path(path);
+  const Module& module = get_submodule(owner);
+  for (const NamedBuffer& buffer : module.buffers_) {
+    if (buffer.name == name) {
+      return buffer.tensor;
+    }
+  }
+  fail(ErrorKind::Attribute, "get_buffer", module.name_, " has no buffer '", name, "'");
+}
+
 NamedTensors Module::state_dict(const std::string& prefix) const {
   NamedTensors state;
   visit("", true, [&](const std::string& path, const Module& module) {
@@ -161,37 +242,59 @@ NamedTensors Module::state_dict(const std::string& prefix) const {
   return state;
 }
 
-void Module::load_state_dict(const NamedTensors& state, bool strict) {
+void Module::load_state_dict(const NamedTensors& state, bool strict, bool assign) {
   NoGradGuard no_grad;
   std::string faults;
-  NamedTensors own = state_dict();
+  const NamedTensors own = state_dict();
+  std::unordered_map<std::string, Tensor> given;
+  for (const auto& [name, tensor] : state) {
+    given[name] = tensor;
+  }
   std::unordered_set<std::string> known;
   for (const auto& [name, target] : own) {
     known.insert(name);
-    const Tensor* value = nullptr;
-    for (const auto& [given, tensor] : state) {
-      value = given == name ? &tensor : value;
-    }
-    if (value == nullptr) {
+    const auto value = given.find(name);
+    if (value == given.end()) {
       faults += strict ? cat("\n\tMissing key(s) in state_dict: \"", name, "\".") : "";
-    } else if (!(value->sizes() == target.sizes())) {
-      faults += cat("\n\tsize mismatch for ", name, ": copying a param with shape ", value->sizes(),
-                    " from checkpoint, the shape in current model is ", target.sizes(), ".");
+    } else if (!(value->second.sizes() == target.sizes())) {
+      faults += cat("\n\tsize mismatch for ", name, ": copying a param with shape ",
+                    value->second.sizes(), " from checkpoint, the shape in current model is ",
+                    target.sizes(), ".");
     }
   }
-  for (const auto& [given, tensor] : state) {
-    if (strict && known.count(given) == 0) {
-      faults += cat("\n\tUnexpected key(s) in state_dict: \"", given, "\".");
+  for (const auto& [name, tensor] : state) {
+    if (strict && known.count(name) == 0) {
+      faults += cat("\n\tUnexpected key(s) in state_dict: \"", name, "\".");
     }
   }
   if (!faults.empty()) {
     fail(ErrorKind::Runtime, "", "Error(s) in loading state_dict for ", name_, ":", faults);
   }
-  for (auto& [name, target] : own) {
-    for (const auto& [given, tensor] : state) {
-      if (given == name) {
-        copy_(target, tensor);
-      }
+  for (const auto& [name, value] : given) {
+    if (known.count(name) == 0) {
+      continue;
+    }
+    const auto [owner, leaf] = split_path(name);
+    get_submodule(owner).take(leaf, value, assign);
+  }
+}
+
+void Module::take(const std::string& name, const Tensor& value, bool assign) {
+  const auto into = [&](const Tensor& target) {
+    if (assign) {
+      target.set_data(value.detach());
+    } else {
+      copy_(target, value);
+    }
+  };
+  for (const auto& [own, tensor] : parameters_) {
+    if (own == name) {
+      into(tensor);
+    }
+  }
+  for (const NamedBuffer& buffer : buffers_) {
+    if (buffer.name == name) {
+      into(buffer.tensor);
     }
   }
 }

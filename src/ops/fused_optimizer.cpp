@@ -165,8 +165,19 @@ double gradient_scale(const Tensor& grad_scale, bool maximize) {
   return maximize ? -scale : scale;
 }
 
-// Scalars of the Adam kernels, in this order.
-enum AdamScalar { kGradScale, kDecay, kBeta1, kBeta2, kStepSize, kRootCorrection, kEps, kCount };
+// Scalars of the Adam kernels, in this order. kRest1 and kRest2 are 1 - beta: taken in the dtype of
+// the parameters, 1 - 0.999 would be wrong in its fifth digit.
+enum AdamScalar {
+  kGradScale,
+  kDecay,
+  kRest1,
+  kBeta2,
+  kRest2,
+  kStepSize,
+  kRootCorrection,
+  kEps,
+  kCount
+};
 
 loop::KernelFunction adam_kernel(DType dtype, bool decoupled, bool amsgrad) {
   Update update(dtype, amsgrad ? 5 : 4, kCount);
@@ -180,8 +191,8 @@ loop::KernelFunction adam_kernel(DType dtype, bool decoupled, bool amsgrad) {
   } else {
     grad = grad + param * update.scalar(kDecay);
   }
-  first = first + (grad - first) * (1.0 - update.scalar(kBeta1));
-  second = second * update.scalar(kBeta2) + grad * grad * (1.0 - update.scalar(kBeta2));
+  first = first + (grad - first) * update.scalar(kRest1);
+  second = second * update.scalar(kBeta2) + grad * grad * update.scalar(kRest2);
   Expr spread = second;
   if (amsgrad) {
     spread = loop::max(update.state(4), second);
@@ -215,8 +226,9 @@ void adam_step(std::string_view op, bool decoupled, const TensorList& params,
     double correction2 = 1 - std::pow(beta2, step);
     const double values[kCount] = {gradient_scale(grad_scale, maximize),
                                    decoupled ? 1 - lr * weight_decay : weight_decay,
-                                   beta1,
+                                   1 - beta1,
                                    beta2,
+                                   1 - beta2,
                                    lr / correction1,
                                    std::sqrt(correction2),
                                    eps};

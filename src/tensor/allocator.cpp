@@ -10,8 +10,26 @@
 #include <new>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace rushlight::memory {
 namespace {
+
+// To the address sanitizer a cached block is one block in use, so it is told which bytes of a block
+// are: those asked for, between allocate and release.
+void forbid(const void* start, size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(start, bytes);
+#endif
+}
+
+void allow(const void* start, size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(start, bytes);
+#endif
+}
 
 // Block sizes: multiples of 64 up to 256 bytes, then four to a power of two, so that a block wastes
 // at most a fifth of itself.
@@ -79,6 +97,7 @@ void* system_allocate(size_t bytes) {
 }
 
 void system_release(void* block, size_t bytes) {
+  allow(block, bytes);
   if (bytes < kMapAt) {
     std::free(block);
   } else {
@@ -155,34 +174,51 @@ void* take_cached(int index) {
   return block;
 }
 
-void count_live(int64_t bytes) {
-  Shared& all = shared();
-  int64_t live = all.live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  all.allocations.fetch_add(1, std::memory_order_relaxed);
-  int64_t peak = all.peak.load(std::memory_order_relaxed);
-  while (live > peak && !all.peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
-  }
-}
-
 [[noreturn]] void out_of_memory(size_t bytes, std::string_view why) {
   Statistics now = statistics();
   fail(ErrorKind::OutOfMemory, "", "not enough memory: tried to allocate ", bytes, " bytes; ", why,
        " (live ", now.live_bytes, " bytes, cached ", now.cached_bytes, ", limit ", limit(), ")");
 }
 
-void check_limit(size_t wanted, size_t requested) {
+// Counts a block as live before it is looked for, so that threads cannot pass the limit together.
+void reserve(size_t size, size_t requested) {
   Shared& all = shared();
+  auto need = static_cast<int64_t>(size);
+  int64_t live = all.live.fetch_add(need, std::memory_order_relaxed) + need;
   int64_t most = all.limit.load(std::memory_order_relaxed);
   if (most == 0) {
     return;
   }
-  int64_t need = static_cast<int64_t>(wanted);
-  int64_t live = all.live.load(std::memory_order_relaxed);
-  if (live + need > most) {
+  if (live > most) {
+    all.live.fetch_sub(need, std::memory_order_relaxed);
     out_of_memory(requested, "that is above the limit that was set");
   }
-  if (live + all.cached.load(std::memory_order_relaxed) + need > most) {
+  if (live + all.cached.load(std::memory_order_relaxed) > most) {
     empty_cache();
+  }
+}
+
+void* system_block(size_t size, size_t requested) {
+  Shared& all = shared();
+  void* block = system_allocate(size);
+  if (block == nullptr) {
+    empty_cache();
+    block = system_allocate(size);
+  }
+  if (block == nullptr) {
+    all.live.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+    out_of_memory(requested, "the system refused");
+  }
+  all.system_allocations.fetch_add(1, std::memory_order_relaxed);
+  return block;
+}
+
+void count_allocation() {
+  Shared& all = shared();
+  all.allocations.fetch_add(1, std::memory_order_relaxed);
+  int64_t live = all.live.load(std::memory_order_relaxed);
+  int64_t peak = all.peak.load(std::memory_order_relaxed);
+  while (live > peak && !all.peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
   }
 }
 
@@ -222,22 +258,16 @@ void* allocate(size_t bytes) {
   }
   int index = class_of(bytes);
   size_t size = class_bytes(index);
-  check_limit(size, bytes);
+  reserve(size, bytes);
   void* block = take_cached(index);
   if (block != nullptr) {
     shared().cached.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
   } else {
-    block = system_allocate(size);
-    if (block == nullptr) {
-      empty_cache();
-      block = system_allocate(size);
-    }
-    if (block == nullptr) {
-      out_of_memory(bytes, "the system refused");
-    }
-    shared().system_allocations.fetch_add(1, std::memory_order_relaxed);
+    block = system_block(size, bytes);
   }
-  count_live(static_cast<int64_t>(size));
+  count_allocation();
+  allow(block, bytes);
+  forbid(static_cast<char*>(block) + bytes, size - bytes);
   return block;
 }
 
@@ -247,6 +277,7 @@ void release(void* block, size_t bytes) noexcept {
   Shared& all = shared();
   all.live.fetch_sub(size, std::memory_order_relaxed);
   all.cached.fetch_add(size, std::memory_order_relaxed);
+  forbid(block, static_cast<size_t>(size));
   if (index < kThreadClasses) {
     ThreadCache* cache = thread_cache();
     if (cache != nullptr && cache->counts[index] < kThreadBlocks) {

@@ -40,8 +40,18 @@ void check_bounds(IntArrayRef sizes, IntArrayRef strides, size_t* elements) {
   *elements = static_cast<size_t>(extent);
 }
 
+// A header over `storage`, whose reference it takes, also where there is no memory for a header.
+TensorImpl* new_header(StorageImpl* storage) {
+  try {
+    return new TensorImpl;
+  } catch (...) {
+    release(storage);
+    throw;
+  }
+}
+
 TensorImpl* new_impl(IntArrayRef sizes, IntArrayRef strides, DType dtype, StorageImpl* storage) {
-  auto* impl = new TensorImpl;
+  TensorImpl* impl = new_header(storage);
   impl->dtype = dtype;
   impl->device = storage->device;
   impl->storage = storage;
@@ -158,7 +168,7 @@ Tensor make_tensor(IntArrayRef sizes, DType dtype, Device device) {
   int64_t numel = checked_numel(sizes, "empty");
   int64_t bytes = checked_multiply(numel, element_size(dtype), "empty");
   StorageImpl* storage = make_storage(static_cast<size_t>(bytes), device);
-  auto* impl = new TensorImpl;
+  TensorImpl* impl = new_header(storage);
   impl->dtype = dtype;
   impl->device = device;
   impl->storage = storage;
@@ -199,9 +209,11 @@ Tensor make_foreign(void* data, IntArrayRef sizes, IntArrayRef strides, DType dt
   storage->data = data;
   storage->bytes = elements * static_cast<size_t>(element_size(dtype));
   storage->resizable = false;
+  Tensor tensor(new_impl(sizes, strides, dtype, storage));
+  // Last, so that the owner stays the caller's where anything before this throws.
   storage->release = release;
   storage->context = context;
-  return Tensor(new_impl(sizes, strides, dtype, storage));
+  return tensor;
 }
 
 void fill_pending(StorageImpl* storage, StorageImpl* filled) {

@@ -1,20 +1,19 @@
-// Layers with parameters, activations, containers and losses. Constructors draw the same random
-// numbers as Python's, in the same order.
+// Layers with parameters, dropout and changes of shape. Constructors draw the same random numbers
+// as Python's, in the same order.
 #pragma once
 
 #include <rushlight/nn/module.h>
 
+#include <optional>
+
 namespace rushlight::nn {
 
 struct LinearOptions {
-  LinearOptions(int64_t in, int64_t out) : in_features_(in), out_features_(out) {}
-  LinearOptions& bias(bool on) {
-    bias_ = on;
-    return *this;
-  }
-  int64_t in_features_;
-  int64_t out_features_;
-  bool bias_ = true;
+  LinearOptions(int64_t in_features, int64_t out_features)
+      : in_features_(in_features), out_features_(out_features) {}
+  RUSHLIGHT_ARG(int64_t, in_features);
+  RUSHLIGHT_ARG(int64_t, out_features);
+  RUSHLIGHT_ARG(bool, bias) = true;
 };
 
 // y = x weight^T + bias: (..., in_features) to (..., out_features).
@@ -27,303 +26,147 @@ class RUSHLIGHT_API LinearImpl : public TensorModule {
   Tensor forward(const Tensor& input) override;
   std::string extra_repr() const override;
 
+  LinearOptions options;
   Tensor weight;  // (out_features, in_features)
   Tensor bias;    // (out_features), or undefined
-
- private:
-  LinearOptions options_;
 };
 RUSHLIGHT_MODULE(Linear);
 
 struct EmbeddingOptions {
-  EmbeddingOptions(int64_t count, int64_t size) : num_embeddings_(count), embedding_dim_(size) {}
-  EmbeddingOptions& padding_idx(int64_t index) {
-    padding_idx_ = index;
-    return *this;
-  }
-  int64_t num_embeddings_;
-  int64_t embedding_dim_;
-  std::optional<int64_t> padding_idx_;
+  EmbeddingOptions(int64_t num_embeddings, int64_t embedding_dim)
+      : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {}
+  RUSHLIGHT_ARG(int64_t, num_embeddings);
+  RUSHLIGHT_ARG(int64_t, embedding_dim);
+  RUSHLIGHT_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  RUSHLIGHT_ARG(std::optional<double>, max_norm) = std::nullopt;
+  RUSHLIGHT_ARG(double, norm_type) = 2.0;
+  RUSHLIGHT_ARG(bool, scale_grad_by_freq) = false;
+  RUSHLIGHT_ARG(bool, sparse) = false;
 };
 
-// Rows of a table by index: (...) of int64 to (..., embedding_dim).
+// Rows of a table by index: (...) of int64 to (..., embedding_dim). Rows that are read are first
+// scaled to a norm of at most max_norm, where one is set; the row padding_idx gets no gradient.
 class RUSHLIGHT_API EmbeddingImpl : public TensorModule {
  public:
   explicit EmbeddingImpl(const EmbeddingOptions& options);
   EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
       : EmbeddingImpl(EmbeddingOptions(num_embeddings, embedding_dim)) {}
+  void reset_parameters();
   Tensor forward(const Tensor& input) override;
   std::string extra_repr() const override;
 
+  EmbeddingOptions options;
   Tensor weight;  // (num_embeddings, embedding_dim)
-
- private:
-  EmbeddingOptions options_;
 };
 RUSHLIGHT_MODULE(Embedding);
 
 struct LayerNormOptions {
-  LayerNormOptions(std::vector<int64_t> shape) : normalized_shape_(std::move(shape)) {}
-  LayerNormOptions& eps(double value) {
-    eps_ = value;
-    return *this;
-  }
-  LayerNormOptions& elementwise_affine(bool on) {
-    elementwise_affine_ = on;
-    return *this;
-  }
-  LayerNormOptions& bias(bool on) {
-    bias_ = on;
-    return *this;
-  }
-  std::vector<int64_t> normalized_shape_;
-  double eps_ = 1e-5;
-  bool elementwise_affine_ = true;
-  bool bias_ = true;
+  LayerNormOptions(std::vector<int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}
+  RUSHLIGHT_ARG(std::vector<int64_t>, normalized_shape);
+  RUSHLIGHT_ARG(double, eps) = 1e-5;
+  RUSHLIGHT_ARG(bool, elementwise_affine) = true;
+  RUSHLIGHT_ARG(bool, bias) = true;
 };
 
+// (x - mean) / sqrt(variance + eps) over the last dimensions, times weight, plus bias.
 class RUSHLIGHT_API LayerNormImpl : public TensorModule {
  public:
   explicit LayerNormImpl(LayerNormOptions options);
   explicit LayerNormImpl(int64_t size) : LayerNormImpl(LayerNormOptions({size})) {}
+  void reset_parameters();
   Tensor forward(const Tensor& input) override;
   std::string extra_repr() const override;
 
+  LayerNormOptions options;
   Tensor weight;
   Tensor bias;
-
- private:
-  LayerNormOptions options_;
 };
 RUSHLIGHT_MODULE(LayerNorm);
 
 struct RMSNormOptions {
-  RMSNormOptions(std::vector<int64_t> shape) : normalized_shape_(std::move(shape)) {}
-  RMSNormOptions& eps(double value) {
-    eps_ = value;
-    return *this;
-  }
-  RMSNormOptions& elementwise_affine(bool on) {
-    elementwise_affine_ = on;
-    return *this;
-  }
-  std::vector<int64_t> normalized_shape_;
-  std::optional<double> eps_;
-  bool elementwise_affine_ = true;
+  RMSNormOptions(std::vector<int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}
+  RUSHLIGHT_ARG(std::vector<int64_t>, normalized_shape);
+  RUSHLIGHT_ARG(std::optional<double>, eps) = std::nullopt;  // absent: the dtype's epsilon
+  RUSHLIGHT_ARG(bool, elementwise_affine) = true;
 };
 
+// x / sqrt(mean(x^2) + eps) over the last dimensions, times weight.
 class RUSHLIGHT_API RMSNormImpl : public TensorModule {
  public:
   explicit RMSNormImpl(RMSNormOptions options);
   explicit RMSNormImpl(int64_t size) : RMSNormImpl(RMSNormOptions({size})) {}
+  void reset_parameters();
   Tensor forward(const Tensor& input) override;
   std::string extra_repr() const override;
 
+  RMSNormOptions options;
   Tensor weight;
-
- private:
-  RMSNormOptions options_;
 };
 RUSHLIGHT_MODULE(RMSNorm);
 
-class RUSHLIGHT_API DropoutImpl : public TensorModule {
+struct PReLUOptions {
+  explicit PReLUOptions(int64_t num_parameters = 1) : num_parameters_(num_parameters) {}
+  RUSHLIGHT_ARG(int64_t, num_parameters) = 1;
+  RUSHLIGHT_ARG(double, init) = 0.25;
+};
+
+// Leaky ReLU with a learned slope, one for all channels or one for each.
+class RUSHLIGHT_API PReLUImpl : public TensorModule {
  public:
-  explicit DropoutImpl(double p = 0.5, bool inplace = false);
+  explicit PReLUImpl(const PReLUOptions& options = PReLUOptions());
+  void reset_parameters();
   Tensor forward(const Tensor& input) override;
   std::string extra_repr() const override;
 
- private:
-  double p_;
-  bool inplace_;
+  PReLUOptions options;
+  Tensor weight;
+};
+RUSHLIGHT_MODULE(PReLU);
+
+struct DropoutOptions {
+  explicit DropoutOptions(double p = 0.5) : p_(p) {}
+  RUSHLIGHT_ARG(double, p) = 0.5;
+  RUSHLIGHT_ARG(bool, inplace) = false;
+};
+
+// In training, zeroes each element with probability p and scales the rest by 1 / (1 - p).
+class RUSHLIGHT_API DropoutImpl : public TensorModule {
+ public:
+  explicit DropoutImpl(const DropoutOptions& options);
+  explicit DropoutImpl(double p = 0.5, bool inplace = false)
+      : DropoutImpl(DropoutOptions(p).inplace(inplace)) {}
+  Tensor forward(const Tensor& input) override;
+  std::string extra_repr() const override;
+
+  DropoutOptions options;
 };
 RUSHLIGHT_MODULE(Dropout);
 
-// Activations without arguments: X(class, call on `input`).
-#define RUSHLIGHT_NN_ACTIVATIONS(X)                   \
-  X(ReLU, relu(input))                                \
-  X(ReLU6, relu6(input))                              \
-  X(SiLU, silu(input))                                \
-  X(Mish, mish(input))                                \
-  X(Sigmoid, sigmoid(input))                          \
-  X(Tanh, tanh(input))                                \
-  X(SELU, selu(input))                                \
-  X(LogSigmoid, log_sigmoid(input))                   \
-  X(Hardsigmoid, hardsigmoid(input))                  \
-  X(Hardswish, hardswish(input))                      \
-  X(Softsign, div(input, add(abs(input), Scalar(1)))) \
-  X(Identity, input)
-
-#define RUSHLIGHT_DECLARE(Name, call)                    \
-  class RUSHLIGHT_API Name##Impl : public TensorModule { \
-   public:                                               \
-    Name##Impl() : TensorModule(#Name) {}                \
-    Tensor forward(const Tensor& input) override;        \
-  };                                                     \
-  RUSHLIGHT_MODULE(Name);
-RUSHLIGHT_NN_ACTIVATIONS(RUSHLIGHT_DECLARE)
-#undef RUSHLIGHT_DECLARE
-
-class RUSHLIGHT_API GELUImpl : public TensorModule {
- public:
-  explicit GELUImpl(std::string approximate = "none");
-  Tensor forward(const Tensor& input) override;
-  std::string extra_repr() const override;
-
- private:
-  std::string approximate_;
+struct FlattenOptions {
+  explicit FlattenOptions(int64_t start_dim = 1) : start_dim_(start_dim) {}
+  RUSHLIGHT_ARG(int64_t, start_dim) = 1;
+  RUSHLIGHT_ARG(int64_t, end_dim) = -1;
 };
-RUSHLIGHT_MODULE(GELU);
-
-class RUSHLIGHT_API LeakyReLUImpl : public TensorModule {
- public:
-  explicit LeakyReLUImpl(double negative_slope = 0.01)
-      : TensorModule("LeakyReLU"), negative_slope_(negative_slope) {}
-  Tensor forward(const Tensor& input) override;
-  std::string extra_repr() const override;
-
- private:
-  double negative_slope_;
-};
-RUSHLIGHT_MODULE(LeakyReLU);
-
-class RUSHLIGHT_API SoftmaxImpl : public TensorModule {
- public:
-  explicit SoftmaxImpl(int64_t dim) : TensorModule("Softmax"), dim_(dim) {}
-  Tensor forward(const Tensor& input) override;
-  std::string extra_repr() const override;
-
- private:
-  int64_t dim_;
-};
-RUSHLIGHT_MODULE(Softmax);
-
-class RUSHLIGHT_API LogSoftmaxImpl : public TensorModule {
- public:
-  explicit LogSoftmaxImpl(int64_t dim) : TensorModule("LogSoftmax"), dim_(dim) {}
-  Tensor forward(const Tensor& input) override;
-  std::string extra_repr() const override;
-
- private:
-  int64_t dim_;
-};
-RUSHLIGHT_MODULE(LogSoftmax);
 
 class RUSHLIGHT_API FlattenImpl : public TensorModule {
  public:
+  explicit FlattenImpl(const FlattenOptions& options) : TensorModule("Flatten"), options(options) {}
   explicit FlattenImpl(int64_t start_dim = 1, int64_t end_dim = -1)
-      : TensorModule("Flatten"), start_dim_(start_dim), end_dim_(end_dim) {}
+      : FlattenImpl(FlattenOptions(start_dim).end_dim(end_dim)) {}
   Tensor forward(const Tensor& input) override;
   std::string extra_repr() const override;
 
- private:
-  int64_t start_dim_;
-  int64_t end_dim_;
+  FlattenOptions options;
 };
 RUSHLIGHT_MODULE(Flatten);
 
-// Modules one after the other, named "0", "1", ...
-class RUSHLIGHT_API SequentialImpl : public TensorModule {
+class RUSHLIGHT_API IdentityImpl : public TensorModule {
  public:
-  SequentialImpl() : TensorModule("Sequential") {}
-  template <typename... Modules>
-    requires(sizeof...(Modules) > 0)
-  explicit SequentialImpl(Modules... modules) : SequentialImpl() {
-    (push_back(std::move(modules)), ...);
-  }
-  void push_back(std::shared_ptr<TensorModule> module);
-  template <typename Holder>
-    requires requires(const Holder& h) { h.ptr(); }
-  void push_back(const Holder& holder) {
-    push_back(std::static_pointer_cast<TensorModule>(holder.ptr()));
-  }
-  size_t size() const { return chain_.size(); }
-  std::shared_ptr<TensorModule> operator[](size_t i) const { return chain_.at(i); }
-  Tensor forward(const Tensor& input) override;
-
- private:
-  std::vector<std::shared_ptr<TensorModule>> chain_;
+  IdentityImpl() : TensorModule("Identity") {}
+  Tensor forward(const Tensor& input) override { return input; }
 };
-RUSHLIGHT_MODULE(Sequential);
-
-// A list of modules, named "0", "1", ...
-class RUSHLIGHT_API ModuleListImpl : public Module {
- public:
-  ModuleListImpl() : Module("ModuleList") {}
-  void push_back(std::shared_ptr<Module> module);
-  size_t size() const { return children().size(); }
-  template <typename M>
-  M& at(size_t i) const {
-    return dynamic_cast<M&>(*children().at(i));
-  }
-};
-RUSHLIGHT_MODULE(ModuleList);
-
-enum class Reduction : uint8_t { None, Mean, Sum };
-
-class RUSHLIGHT_API CrossEntropyLossImpl : public Module {
- public:
-  explicit CrossEntropyLossImpl(Tensor weight = {}, int64_t ignore_index = -100,
-                                Reduction reduction = Reduction::Mean, double label_smoothing = 0);
-  Tensor forward(const Tensor& input, const Tensor& target);
-
- private:
-  Tensor weight_;
-  int64_t ignore_index_;
-  Reduction reduction_;
-  double label_smoothing_;
-};
-RUSHLIGHT_MODULE(CrossEntropyLoss);
-
-// Losses of (input, target) with a reduction alone: X(class, native function).
-#define RUSHLIGHT_NN_LOSSES(X) X(MSELoss, mse_loss) X(L1Loss, l1_loss)
-
-#define RUSHLIGHT_DECLARE(Name, function)                      \
-  class RUSHLIGHT_API Name##Impl : public Module {             \
-   public:                                                     \
-    explicit Name##Impl(Reduction reduction = Reduction::Mean) \
-        : Module(#Name), reduction_(reduction) {}              \
-    Tensor forward(const Tensor& input, const Tensor& target); \
-                                                               \
-   private:                                                    \
-    Reduction reduction_;                                      \
-  };                                                           \
-  RUSHLIGHT_MODULE(Name);
-RUSHLIGHT_NN_LOSSES(RUSHLIGHT_DECLARE)
-#undef RUSHLIGHT_DECLARE
-
-class RUSHLIGHT_API NLLLossImpl : public Module {
- public:
-  explicit NLLLossImpl(Tensor weight = {}, int64_t ignore_index = -100,
-                       Reduction reduction = Reduction::Mean);
-  Tensor forward(const Tensor& input, const Tensor& target);
-
- private:
-  Tensor weight_;
-  int64_t ignore_index_;
-  Reduction reduction_;
-};
-RUSHLIGHT_MODULE(NLLLoss);
-
-class RUSHLIGHT_API BCEWithLogitsLossImpl : public Module {
- public:
-  explicit BCEWithLogitsLossImpl(Tensor weight = {}, Reduction reduction = Reduction::Mean,
-                                 Tensor pos_weight = {});
-  Tensor forward(const Tensor& input, const Tensor& target);
-
- private:
-  Reduction reduction_;
-};
-RUSHLIGHT_MODULE(BCEWithLogitsLoss);
-
-class RUSHLIGHT_API SmoothL1LossImpl : public Module {
- public:
-  explicit SmoothL1LossImpl(Reduction reduction = Reduction::Mean, double beta = 1);
-  Tensor forward(const Tensor& input, const Tensor& target);
-
- private:
-  Reduction reduction_;
-  double beta_;
-};
-RUSHLIGHT_MODULE(SmoothL1Loss);
+RUSHLIGHT_MODULE(Identity);
 
 }  // namespace rushlight::nn

@@ -47,12 +47,18 @@ class RUSHLIGHT_API Module : public std::enable_shared_from_this<Module> {
   std::vector<std::shared_ptr<Module>> children() const;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> named_children() const;
   std::vector<Module*> modules(bool include_self = true) const;  // depth first
+  // With their dotted names, depth first; the module itself comes first, under "".
+  std::vector<std::pair<std::string, Module*>> named_modules() const;
+  // By dotted name; "" is the module itself. Error(Attribute) naming the part that is missing.
+  Module& get_submodule(const std::string& path) const;
+  Tensor get_parameter(const std::string& path) const;
+  Tensor get_buffer(const std::string& path) const;
 
   // Parameters and persistent buffers by their dotted names; sharing memory with the module's.
   NamedTensors state_dict(const std::string& prefix = "") const;
-  // Copies values by name. Error(Runtime) listing missing and unexpected names (strict) and
-  // shapes that differ.
-  void load_state_dict(const NamedTensors& state, bool strict = true);
+  // Copies values by name; with `assign` the tensors become the module's own (their dtypes too).
+  // Error(Runtime) listing missing and unexpected names (strict) and shapes that differ.
+  void load_state_dict(const NamedTensors& state, bool strict = true, bool assign = false);
 
   virtual void train(bool on = true);
   void eval() { train(false); }
@@ -64,6 +70,20 @@ class RUSHLIGHT_API Module : public std::enable_shared_from_this<Module> {
   virtual std::string extra_repr() const { return ""; }
   std::string to_string() const;  // Python's repr
 
+ protected:
+  // For containers that may be refilled: puts `module` or `tensor` under `name`, new or not.
+  void replace_module(const std::string& name, std::shared_ptr<Module> module);
+  void replace_parameter(const std::string& name, const Tensor& tensor);
+  // The module as an M; Error(Type) naming both where it is of another class.
+  template <typename M>
+  static M& cast(const std::shared_ptr<Module>& module) {
+    M* found = dynamic_cast<M*>(module.get());
+    if (found == nullptr) {
+      fail(ErrorKind::Type, "at", "the module is a ", module->name(), ", not what was asked for");
+    }
+    return *found;
+  }
+
  private:
   struct NamedBuffer {
     std::string name;
@@ -73,6 +93,7 @@ class RUSHLIGHT_API Module : public std::enable_shared_from_this<Module> {
   using Visit = std::function<void(const std::string& prefix, const Module& module)>;
   void visit(const std::string& prefix, bool recurse, const Visit& visit) const;
   void check_name(const std::string& name, const char* kind) const;
+  void take(const std::string& name, const Tensor& value, bool assign);
 
   std::string name_;
   bool training_ = true;
@@ -88,6 +109,9 @@ class RUSHLIGHT_API TensorModule : public Module {
   virtual Tensor forward(const Tensor& input) = 0;
   Tensor operator()(const Tensor& input) { return forward(input); }
 };
+
+// How the elements of a loss become one.
+enum class Reduction : uint8_t { None, Mean, Sum };
 
 // A handle with the module's constructor: `nn::Linear linear(2, 3); linear(x)`. `Linear{nullptr}`
 // is empty.
@@ -134,3 +158,17 @@ class ModuleHolder {
    public:                                                         \
     using ::rushlight::nn::ModuleHolder<Name##Impl>::ModuleHolder; \
   }
+
+// An option of a layer or an optimizer: RUSHLIGHT_ARG(double, eps) = 1e-5. Set by eps(value), which
+// returns the options, read by eps(). Options stand in the order of Python's parameters, under
+// their names and with their defaults: tests/python/binding/test_layers_in_both.py compares.
+#define RUSHLIGHT_ARG(Type, name)            \
+ public:                                     \
+  auto name(Type value) -> decltype(*this) { \
+    name##_ = std::move(value);              \
+    return *this;                            \
+  }                                          \
+  const Type& name() const {                 \
+    return name##_;                          \
+  }                                          \
+  Type name##_

@@ -1,0 +1,31 @@
+#include "nn/text.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace rushlight::nn {
+
+std::string python_text(double value) {
+  char text[40];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, value);
+    if (std::strtod(text, nullptr) == value) {
+      break;
+    }
+  }
+  std::string out = text;
+  if (out.find_first_of(".en") == std::string::npos) {
+    out.append(".0");
+  }
+  return out;
+}
+
+std::string python_text(const std::vector<int64_t>& shape) {
+  std::string out = "(";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    out.append(cat(i == 0 ? "" : ", ", shape[i]));
+  }
+  return out.append(shape.size() == 1 ? ",)" : ")");
+}
+
+}  // namespace rushlight::nn
