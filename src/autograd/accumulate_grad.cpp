@@ -16,6 +16,18 @@ bool is_sole_owner(const Tensor& tensor) {
          tensor.storage()->references.load(std::memory_order_acquire) == 1;
 }
 
+// A view that nobody else can see, but whose record of being one keeps its base alive.
+bool may_hold_base(const Tensor& tensor) {
+  return tensor.impl()->references.load(std::memory_order_acquire) == 1 &&
+         tensor.storage()->references.load(std::memory_order_acquire) == 2 &&
+         tensor.storage()->bytes == static_cast<size_t>(tensor.nbytes());
+}
+
+// The same elements in a tensor that is no view.
+Tensor without_base(Tensor tensor) {
+  return make_view(tensor, tensor.sizes(), tensor.strides(), tensor.storage_offset());
+}
+
 // Whether each element has a place of its own and none is skipped, in some order of dimensions.
 bool is_dense(const TensorImpl& tensor) {
   if (tensor.has(TensorImpl::kContiguous)) {
@@ -49,6 +61,9 @@ bool is_laid_out_like(const Tensor& gradient, const TensorImpl& leaf) {
 Tensor first_grad(Tensor gradient, const TensorImpl& leaf) {
   if (thread_state.grad_mode) {
     return ops::clone(gradient);
+  }
+  if (may_hold_base(gradient) && is_laid_out_like(gradient, leaf)) {
+    gradient = without_base(std::move(gradient));
   }
   if (is_sole_owner(gradient) && is_laid_out_like(gradient, leaf)) {
     return gradient;

@@ -28,6 +28,46 @@ struct MutableHeadsRef {
   int64_t col_stride = 0;
 };
 
+// Some scores of one head: keys from `key` on by queries from `query` on.
+struct AttentionPlace {
+  int64_t batch;
+  int64_t head;
+  int64_t key;
+  int64_t keys;
+  int64_t query;
+  int64_t queries;
+};
+
+// A function of the scaled scores, applied a tile at a time. Tiles are of the compute type, a row
+// for each key and a column for each query. Called from many threads.
+class AttentionModifier {
+ public:
+  virtual ~AttentionModifier() = default;
+  // Changes the scores of a tile; of a `partial` one it also hides (-inf) what takes no part.
+  virtual void scores(const AttentionPlace& at, bool partial, void* tile, int64_t stride) const = 0;
+  // Whether `gradients` reads the scores that `scores` was given.
+  virtual bool reads_scores() const = 0;
+  // From the gradients of changed scores to those of the scores; `scores` is null unless read.
+  // Gradients of what else the function reads are added to sums, those of `group`.
+  virtual void gradients(const AttentionPlace& at, bool partial, const void* scores,
+                         void* gradients, int64_t stride, int64_t group) const = 0;
+  // Number of groups that sums are kept for; 0: there are none. Planes (batch, key head) of a group
+  // come one after another, in their order.
+  virtual int64_t groups() const = 0;
+};
+
+// Which blocks of scores take part: 0 none of a block, 1 some, 2 all. Blocks have q_size queries
+// and kv_size keys, fewer at the end.
+struct AttentionBlocks {
+  const uint8_t* states;  // (batch, heads, q_blocks, kv_blocks), strides 0 where broadcast
+  int64_t batch_stride;
+  int64_t head_stride;
+  int64_t q_blocks;
+  int64_t kv_blocks;
+  int64_t q_size;
+  int64_t kv_size;
+};
+
 struct Attention {
   DType dtype;  // of q, k, v, out and their gradients: f32, f64, f16, bf16
   int64_t batch;
@@ -50,12 +90,16 @@ struct Attention {
   // what is kept is multiplied by keep_scale, 1 / (1 - p).
   HeadsRef keep = {};
   double keep_scale = 1;
+  const AttentionModifier* modifier = nullptr;  // not with a mask, causal or keep
+  const AttentionBlocks* blocks = nullptr;      // only with a modifier
 };
 
 // A query without any key that takes part gives a row of zeros. `logsumexp` is contiguous
 // (batch, heads, queries) of the compute type (f64 for f64, else f32): the logarithm of the sum of
-// exponentials of the query's scores, +inf for a query without keys. It may be null.
-void attention_forward(const Attention& attention, const MutableHeadsRef& out, void* logsumexp);
+// exponentials of the query's scores, +inf for a query without keys. `maximum` is the same of the
+// largest scores, -inf for a query without keys. Either may be null.
+void attention_forward(const Attention& attention, const MutableHeadsRef& out, void* logsumexp,
+                       void* maximum = nullptr);
 
 struct AttentionGradients {
   MutableHeadsRef q;  // (batch, heads, queries, head_size)
@@ -63,8 +107,11 @@ struct AttentionGradients {
   MutableHeadsRef v;  // (batch, kv_heads, keys, value_size)
 };
 
-// The gradients of q, k and v from that of `out` and from what `attention_forward` gave.
+// The gradients of q, k and v from that of `out` and from what `attention_forward` gave, where a
+// logsumexp may also be -inf for a query without keys. `logsumexp_gradient` is like `logsumexp`, or
+// null.
 void attention_backward(const Attention& attention, const HeadsRef& out, const void* logsumexp,
-                        const HeadsRef& out_gradient, const AttentionGradients& gradients);
+                        const HeadsRef& out_gradient, const AttentionGradients& gradients,
+                        const void* logsumexp_gradient = nullptr);
 
 }  // namespace rushlight

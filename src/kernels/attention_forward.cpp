@@ -25,16 +25,18 @@ thread_local ForwardScratch forward_scratch;
 template <typename T>
 class ForwardTask {
  public:
-  ForwardTask(const Attention& attention, int64_t batch, int64_t head, int64_t query)
+  ForwardTask(const Attention& attention, int64_t batch, int64_t head,
+              const AttentionSchedule::Span& queries)
       : attention_(attention),
         tile_(attention),
         batch_(batch),
         head_(head),
-        query_(query),
-        queries_(std::min(kQueryTile, attention.queries - query)),
+        query_(queries.first),
+        queries_(queries.count),
         wide_(tile_.width(queries_)) {}
 
-  void run(const MutableHeadsRef& out, T* logsumexp) {
+  void run(const AttentionSchedule& schedule, const MutableHeadsRef& out, T* logsumexp,
+           T* maximum) {
     const int64_t size = attention_.value_size;
     const T* q = tile_.columns(attention_.q, batch_, head_, query_, queries_, attention_.head_size,
                                &scratch_.q);
@@ -43,15 +45,20 @@ class ForwardTask {
     std::fill(maximum_, maximum_ + wide_, -std::numeric_limits<T>::infinity());
     std::fill(total_, total_ + wide_, T{0});
     const int64_t end = tile_.key_end(query_ + queries_);
-    for (int64_t key = 0; key < end; key += kKeyTile) {
-      add_keys(key, std::min(kKeyTile, end - key), q, sums);
-    }
+    bool first = true;
+    schedule.each_keys(batch_, head_, query_, end, [&](int64_t key, int64_t keys, bool partial) {
+      add_keys(key, keys, partial, first, q, sums);
+      first = false;
+    });
     T* inverse = correction_;
     for (int64_t i = 0; i < wide_; ++i) {
       inverse[i] = total_[i] == 0 ? 0 : 1 / total_[i];
     }
     tile_.engine().scale_columns(sums, size, wide_, inverse);
     tile_.store_columns(sums, queries_, size, out, batch_, head_, query_, &scratch_.out);
+    if (maximum != nullptr) {
+      std::copy(maximum_, maximum_ + queries_, maximum);
+    }
     if (logsumexp != nullptr) {
       for (int64_t i = 0; i < queries_; ++i) {
         logsumexp[i] =
@@ -61,7 +68,7 @@ class ForwardTask {
   }
 
  private:
-  void add_keys(int64_t key, int64_t keys, const T* q, T* sums) {
+  void add_keys(int64_t key, int64_t keys, bool partial, bool first, const T* q, T* sums) {
     const int64_t kv_head = head_ / (attention_.heads / attention_.kv_heads);
     const int64_t size = attention_.value_size;
     const Rows<T> k = tile_.rows(attention_.k, batch_, kv_head, key, keys, attention_.head_size,
@@ -70,6 +77,10 @@ class ForwardTask {
         tile_.rows(attention_.v, batch_, kv_head, key, keys, size, false, &scratch_.v);
     T* scores = scratch_.tile.get<T>(kKeyTile * wide_);
     tile_.scores(batch_, head_, key, keys, query_, queries_, k, q, scores, &scratch_.mask);
+    if (attention_.modifier != nullptr) {
+      attention_.modifier->scores({batch_, head_, key, keys, query_, queries_}, partial, scores,
+                                  wide_);
+    }
     for (int64_t i = 0; i < wide_; i += tile_.panel()) {
       const int64_t count = std::min(tile_.panel(), wide_ - i);
       tile_.engine().softmax_step(scores + i, wide_, tile_.visible(key, keys, query_, i + count),
@@ -78,7 +89,7 @@ class ForwardTask {
     if (attention_.keep.data != nullptr) {
       tile_.drop(batch_, head_, key, keys, query_, queries_, scores);
     }
-    if (key > 0) {
+    if (!first) {
       tile_.engine().scale_columns(sums, size, wide_, correction_);
     }
     tile_.over_keys({key, keys, query_, queries_}, size, v, scores, 1, sums);
@@ -98,8 +109,9 @@ class ForwardTask {
 };
 
 template <typename T>
-void forward(const Attention& attention, const MutableHeadsRef& out, T* logsumexp) {
-  const int64_t tiles = (attention.queries + kQueryTile - 1) / kQueryTile;
+void forward(const Attention& attention, const MutableHeadsRef& out, T* logsumexp, T* maximum) {
+  const AttentionSchedule schedule(attention);
+  const int64_t tiles = schedule.query_tiles();
   // About 10 us of work for a task.
   const int64_t work = std::min(kQueryTile, attention.queries) * attention.keys *
                        (attention.head_size + attention.value_size + 16);
@@ -108,23 +120,28 @@ void forward(const Attention& attention, const MutableHeadsRef& out, T* logsumex
       0, attention.batch * attention.heads * tiles, grain, [&](int64_t first, int64_t last) {
         for (int64_t task = first; task < last; ++task) {
           const int64_t plane = task / tiles;
-          const int64_t query = task % tiles * kQueryTile;
-          T* sums = logsumexp == nullptr ? nullptr : logsumexp + plane * attention.queries;
-          ForwardTask<T>(attention, plane / attention.heads, plane % attention.heads, query)
-              .run(out, sums == nullptr ? nullptr : sums + query);
+          const AttentionSchedule::Span queries = schedule.queries(task % tiles);
+          if (queries.count == 0) {
+            continue;
+          }
+          const int64_t at = plane * attention.queries + queries.first;
+          ForwardTask<T>(attention, plane / attention.heads, plane % attention.heads, queries)
+              .run(schedule, out, logsumexp == nullptr ? nullptr : logsumexp + at,
+                   maximum == nullptr ? nullptr : maximum + at);
         }
       });
 }
 
 }  // namespace
 
-void attention_forward(const Attention& attention, const MutableHeadsRef& out, void* logsumexp) {
+void attention_forward(const Attention& attention, const MutableHeadsRef& out, void* logsumexp,
+                       void* maximum) {
   RUSHLIGHT_ASSERT(attention.kv_heads > 0 && attention.heads % attention.kv_heads == 0);
   if (attention.dtype == DType::Float64) {
-    forward(attention, out, static_cast<double*>(logsumexp));
+    forward(attention, out, static_cast<double*>(logsumexp), static_cast<double*>(maximum));
   } else {
     RUSHLIGHT_ASSERT(compute_dtype(attention.dtype) == DType::Float32);
-    forward(attention, out, static_cast<float*>(logsumexp));
+    forward(attention, out, static_cast<float*>(logsumexp), static_cast<float*>(maximum));
   }
 }
 

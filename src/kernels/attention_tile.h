@@ -37,6 +37,89 @@ struct Extent {
   int64_t queries;
 };
 
+// How queries and keys are cut into tiles, which never reach over the edge of a block.
+class AttentionSchedule {
+ public:
+  explicit AttentionSchedule(const Attention& attention)
+      : attention_(attention),
+        blocks_(attention.blocks),
+        q_block_(blocks_ == nullptr ? kQueryTile : blocks_->q_size),
+        kv_block_(blocks_ == nullptr ? kKeyTile : blocks_->kv_size),
+        q_tile_(std::min(kQueryTile, q_block_)),
+        kv_tile_(std::min(kKeyTile, kv_block_)),
+        q_cut_((q_block_ + q_tile_ - 1) / q_tile_),
+        kv_cut_((kv_block_ + kv_tile_ - 1) / kv_tile_) {}
+
+  int64_t query_tiles() const { return count(attention_.queries, q_block_, q_tile_, q_cut_); }
+  int64_t key_tiles() const { return count(attention_.keys, kv_block_, kv_tile_, kv_cut_); }
+  int64_t query_tile() const { return q_tile_; }
+
+  struct Span {
+    int64_t first;
+    int64_t count;
+  };
+  // A tile of queries or keys; empty where a block that is cut unevenly has ended.
+  Span queries(int64_t tile) const {
+    return span(tile, q_block_, q_tile_, q_cut_, attention_.queries);
+  }
+  Span keys(int64_t tile) const {
+    return span(tile, kv_block_, kv_tile_, kv_cut_, attention_.keys);
+  }
+
+  // Calls visit(first key, number of keys, partial) for all that a tile of queries has to see, in
+  // ascending order, at most kKeyTile keys at a time.
+  template <typename F>
+  void each_keys(int64_t batch, int64_t head, int64_t query, int64_t end, F&& visit) const {
+    if (blocks_ == nullptr) {
+      for (int64_t key = 0; key < end; key += kKeyTile) {
+        visit(key, std::min(kKeyTile, end - key), true);
+      }
+      return;
+    }
+    const uint8_t* states = row(batch, head, query / q_block_);
+    for (int64_t block = 0; block < blocks_->kv_blocks;) {
+      const uint8_t state = states[block];
+      int64_t last = block + 1;
+      while (last < blocks_->kv_blocks && states[last] == state) {
+        ++last;
+      }
+      const int64_t stop = std::min(last * kv_block_, end);
+      for (int64_t key = block * kv_block_; state != 0 && key < stop; key += kKeyTile) {
+        visit(key, std::min(kKeyTile, stop - key), state == 1);
+      }
+      block = last;
+    }
+  }
+
+  // 0 none of the scores of two tiles takes part, 1 some do, 2 all.
+  uint8_t state(int64_t batch, int64_t head, int64_t query, int64_t key) const {
+    return blocks_ == nullptr ? 1 : row(batch, head, query / q_block_)[key / kv_block_];
+  }
+
+ private:
+  static int64_t count(int64_t length, int64_t block, int64_t size, int64_t cut) {
+    return length / block * cut + (length % block + size - 1) / size;
+  }
+  static Span span(int64_t tile, int64_t block, int64_t size, int64_t cut, int64_t length) {
+    const int64_t start = tile / cut * block;
+    const int64_t first = start + tile % cut * size;
+    return {first, std::max<int64_t>(std::min({size, start + block - first, length - first}), 0)};
+  }
+  const uint8_t* row(int64_t batch, int64_t head, int64_t block) const {
+    return blocks_->states + batch * blocks_->batch_stride + head * blocks_->head_stride +
+           block * blocks_->kv_blocks;
+  }
+
+  const Attention& attention_;
+  const AttentionBlocks* blocks_;
+  int64_t q_block_;
+  int64_t kv_block_;
+  int64_t q_tile_;
+  int64_t kv_tile_;
+  int64_t q_cut_;
+  int64_t kv_cut_;
+};
+
 template <typename T>
 class AttentionTile {
  public:

@@ -240,3 +240,12 @@ def test_deep_graphs():
         y = y + x
     y.sum().backward()
     assert x.grad.item() == 20001
+
+
+def test_a_gradient_through_a_view_is_not_copied():
+    w = torch.ones(6, 4, requires_grad=True)
+    seen = []
+    w.register_hook(lambda gradient: seen.append(gradient.data_ptr()))
+    (w.reshape(3, 8) * 2).sum().backward()
+    assert seen == [w.grad.data_ptr()]
+    assert not w.grad.requires_grad and w.grad.is_leaf

@@ -16,6 +16,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     """The cross entropy of the logits that an inner linear layer makes of (N, in_features).
 
     With `out_features` (d1, ..., dK), a K-dimensional loss: targets are (N, d1, ..., dK).
+    The logits are never held together. `z_loss` times the squared logsumexp is added to a loss.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
         options: LinearCrossEntropyOptions | None = None,
+        z_loss: float = 0.0,
     ) -> None:
         super().__init__(weight, reduction=reduction)
         if weight is not None and tuple(weight.shape) != (num_classes,):
@@ -49,6 +51,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
         self.options = options
+        self.z_loss = z_loss
         rows = num_classes
         for extent in self.out_features:
             rows *= extent
@@ -67,6 +70,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,
             options=self.options,
+            z_loss=self.z_loss,
         )
 
     def extra_repr(self) -> str:
@@ -74,5 +78,5 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             f"in_features={self.in_features}, num_classes={self.num_classes}, "
             f"out_features={self.out_features}, bias={self.bias}, reduction={self.reduction}, "
             f"ignore_index={self.ignore_index}, label_smoothing={self.label_smoothing}, "
-            f"options={self.options}"
+            f"options={self.options}" + (f", z_loss={self.z_loss}" if self.z_loss else "")
         )

@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Literal
+
+import rushlight as torch
+
 __all__ = ["LinearCrossEntropyOptions"]
 
+_METHODS = ("auto", "aspect_ratio")
+_POLICIES = ("accurate", "balanced", "compact", "auto")
 
+
+def _is_method(text: str) -> bool:
+    name, colon, factor = text.partition(":")
+    if colon:
+        return name == "aspect_ratio" and factor.isdecimal() and int(factor) >= 1
+    return name in _METHODS
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class LinearCrossEntropyOptions:
-    """Hints for a loss that never holds all logits; they change neither values nor gradients."""
+    """Hints for a loss that never holds all logits; they change neither values nor gradients.
 
-    def __init__(
-        self,
-        allow_retain_graph: bool = False,
-        batch_chunk_size: int | None = None,
-        chunking_method: str | None = "auto",
-        acc_policy: str = "auto",
-        acc_dtype=None,
-    ) -> None:
-        if batch_chunk_size is not None and (
-            not isinstance(batch_chunk_size, int) or batch_chunk_size <= 0
-        ):
+    Chunks are chosen to fit the caches, sums are kept in f32 or wider, and a graph may always be
+    walked again: all of it whatever is asked for here. ValueError for what is not an option.
+    """
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: Literal["accurate", "balanced", "compact", "auto"] = "auto"
+    acc_dtype: torch.dtype | None = None
+
+    def __post_init__(self) -> None:
+        size, method = self.batch_chunk_size, self.chunking_method
+        if size is not None and (not isinstance(size, int) or size <= 0):
+            raise ValueError(f"batch_chunk_size must be positive int or None, got {size!r}")
+        if method is not None and not _is_method(method):
+            raise ValueError(f"invalid chunking_method: {method!r}")
+        if self.acc_policy not in _POLICIES:
+            raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
+        dtypes = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+        if self.acc_dtype is not None and self.acc_dtype not in dtypes:
+            names = ", ".join(map(str, dtypes))
             raise ValueError(
-                f"batch_chunk_size must be positive int or None, got {batch_chunk_size}"
+                f"acc_dtype must be one of {{None, {names}}}, got {self.acc_dtype!r}. "
+                "Pass acc_dtype=None to let the op pick automatically."
             )
-        methods = (None, "auto", "none", "aspect_ratio")
-        if chunking_method is not None and chunking_method.split(":")[0] not in methods:
-            raise ValueError(f"invalid chunking_method: {chunking_method!r}")
-        if acc_policy not in ("auto", "compact", "accurate"):
-            raise ValueError(f"invalid acc_policy: {acc_policy!r}")
-        self.allow_retain_graph = allow_retain_graph
-        self.batch_chunk_size = batch_chunk_size
-        self.chunking_method = chunking_method
-        self.acc_policy = acc_policy
-        self.acc_dtype = acc_dtype
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(vars(self).values()))
-
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({fields})"
