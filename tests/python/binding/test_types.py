@@ -118,7 +118,9 @@ def test_promotion_questions():
     assert torch.result_type(torch.ones(1, dtype=torch.int8), 1.5) is torch.float32
     assert torch.can_cast(torch.int32, torch.float32)
     assert not torch.can_cast(torch.float32, torch.int32)
-    with pytest.raises(TypeError, match=r"promote_types\(\): argument 'type1'.* must be torch.dtype"):
+    with pytest.raises(
+        TypeError, match=r"promote_types\(\): argument 'type1'.* must be torch.dtype"
+    ):
         torch.promote_types(1, 2)
 
 

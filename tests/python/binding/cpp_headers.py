@@ -1,0 +1,125 @@
+"""Reads the C++ face of the build that is imported: functions, methods, layers, optimizers.
+
+Only declarations are read, by their shape, so that what the tests compare is what a C++ program
+sees, not what the generator meant to write.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from dataclasses import dataclass
+
+import rushlight
+
+BUILD = pathlib.Path(rushlight.__file__).parents[2]
+GENERATED = BUILD / "generated" / "rushlight" / "generated"
+SOURCE = pathlib.Path(__file__).resolve().parents[3] / "include" / "rushlight"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    type: str
+    name: str
+    default: str | None
+
+
+@dataclass(frozen=True)
+class Declaration:
+    name: str
+    parameters: tuple[Parameter, ...]
+
+
+DECLARATION = re.compile(r"([\w:<>, ]+?[\w>&]) ?&? (\w+)\((.*)\)( const)?;$")
+
+
+def split_top(text: str) -> list[str]:
+    """Splits at commas outside brackets of any kind."""
+    parts, depth, current = [], 0, ""
+    for letter in text:
+        depth += (letter in "([{<") - (letter in ")]}>")
+        if letter == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += letter
+    return [*parts, current.strip()] if current.strip() else parts
+
+
+def parameters(text: str) -> tuple[Parameter, ...]:
+    found = []
+    for part in split_top(text):
+        declared, _, default = part.partition(" = ")
+        type_, _, name = declared.rpartition(" ")
+        found.append(Parameter(type_, name, default or None))
+    return tuple(found)
+
+
+def declarations(paths: list[pathlib.Path]) -> dict[str, list[Declaration]]:
+    found: dict[str, list[Declaration]] = {}
+    for path in paths:
+        for line in path.read_text().splitlines():
+            line = re.sub(r"\s*//.*", "", line).strip().removeprefix("RUSHLIGHT_API ")
+            matched = DECLARATION.match(line)
+            if matched is not None and not line.startswith(("#", "using", "return")):
+                made = Declaration(matched[2], parameters(matched[3]))
+                found.setdefault(made.name, []).append(made)
+    return found
+
+
+def functions() -> dict[str, list[Declaration]]:
+    return declarations(sorted(GENERATED.glob("*.h")))
+
+
+def methods() -> dict[str, list[Declaration]]:
+    return declarations([GENERATED / "tensor_methods.inc", SOURCE / "tensor.h"])
+
+
+ARGUMENT = re.compile(r"RUSHLIGHT_ARG\(([^()]*), (\w+)\)(?: = (.*))?;")
+OPTIONS = re.compile(r"struct (\w+)Options \{(.*?)\n\};", re.S)
+ONE_LINE = re.compile(r"^RUSHLIGHT_(?:LAYER|LOSS)\d\((\w+)(?:, (.*?))?\);", re.M | re.S)
+MODULE = re.compile(r"^RUSHLIGHT_MODULE\((\w+)\);", re.M)
+OPTIMIZER = re.compile(
+    r"^class RUSHLIGHT_API (\w+) : public (?:Optimizer|AdamFamily<\w+>) \{", re.M
+)
+
+
+def options(text: str) -> dict[str, list[Parameter]]:
+    """For each class with options: these, in their order."""
+    found = {}
+    for name, body in OPTIONS.findall(text):
+        if "##" not in name:
+            found[name] = [Parameter(*match) for match in ARGUMENT.findall(body)]
+    for name, rest in ONE_LINE.findall(text):
+        words = split_top(rest)
+        triples = zip(words[0::3], words[1::3], words[2::3], strict=True)
+        found[name] = [Parameter(*triple) for triple in triples]
+    return found
+
+
+def layers() -> dict[str, list[Parameter]]:
+    """Every module of the C++ face with its options."""
+    found: dict[str, list[Parameter]] = {}
+    for path in sorted((SOURCE / "nn").glob("*.h")):
+        text = path.read_text()
+        given = options(text)
+        names = set(MODULE.findall(text)) | {name for name, _ in ONE_LINE.findall(text)}
+        found |= {name: given.get(name, []) for name in names}
+    return found
+
+
+def optimizers() -> dict[str, list[Parameter]]:
+    text = (SOURCE / "optim.h").read_text()
+    given = options(text)
+    return {name: given[name] for name in OPTIMIZER.findall(text) if name in given}
+
+
+def initializers() -> dict[str, list[Parameter]]:
+    text = re.sub(r"\n\s+", " ", (SOURCE / "nn" / "init.h").read_text())
+    found = {}
+    for line in text.splitlines():
+        line = re.sub(r"\s*//.*", "", line)
+        matched = DECLARATION.match(line)
+        if matched is not None:
+            found[matched[2]] = list(parameters(matched[3]))
+    return found

@@ -1,0 +1,103 @@
+"""Layers, optimizers and initial values have the same names, options and defaults in C++."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+import rushlight as torch
+from rushlight import nn
+
+from . import cpp_headers
+
+if not cpp_headers.SOURCE.exists():
+    pytest.skip(f"no C++ headers in {cpp_headers.SOURCE}", allow_module_level=True)
+
+LAYERS = cpp_headers.layers()
+OPTIMIZERS = cpp_headers.optimizers()
+INITIALIZERS = cpp_headers.initializers()
+
+# Python's alone: where a tensor is placed, older spellings, and choices of how to compute.
+PYTHON_ONLY = {"self", "device", "dtype", "size_average", "reduce", "min_value", "max_value"}
+PYTHON_ONLY |= {"foreach", "differentiable", "fused", "capturable", "generator"}
+PYTHON_ONLY |= {"decoupled_weight_decay"}  # makes an Adam an AdamW, which C++ has as a class
+# Containers and optimizers take these as the first argument of their constructor.
+CONTENTS = {"args", "modules", "values", "parameters", "params", "kwargs"}
+
+
+def python_options(function: object) -> list[tuple[str, object]]:
+    return [
+        (name, "required" if p.default is inspect.Parameter.empty else p.default)
+        for name, p in inspect.signature(function).parameters.items()
+        if name not in PYTHON_ONLY | CONTENTS and not name.startswith("_")
+    ]
+
+
+def value(text: str | None) -> object:
+    """A default written in C++ as Python's value."""
+    known = {None: "required", "": "required", "true": True, "false": False}
+    known |= {"{}": None, "std::nullopt": None}
+    known |= {f"Reduction::{name.capitalize()}": name for name in ("none", "mean", "sum")}
+    if text in known:
+        return known[text]
+    if text.startswith("{"):
+        return tuple(value(item) for item in cpp_headers.split_top(text[1:-1]))
+    if text.startswith('"'):
+        return text.strip('"')
+    return float(text)
+
+
+def same(given: list[cpp_headers.Parameter], function: object) -> None:
+    ours = [(p.name, value(p.default)) for p in given]
+    theirs = python_options(function)
+    assert [name for name, _ in ours] == [name for name, _ in theirs]
+    for (name, default), (_, wanted) in zip(ours, theirs, strict=True):
+        assert default == wanted, name
+
+
+@pytest.mark.parametrize("name", sorted(LAYERS))
+def test_layer(name: str) -> None:
+    if name == "Identity":  # Python's takes anything and ignores it
+        assert LAYERS[name] == []
+        return
+    same(LAYERS[name], getattr(nn, name).__init__)
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+def test_optimizer(name: str) -> None:
+    same(OPTIMIZERS[name], getattr(torch.optim, name).__init__)
+
+
+@pytest.mark.parametrize("name", sorted(INITIALIZERS))
+def test_initializer(name: str) -> None:
+    function = getattr(nn.init, name)
+    ours = [(p.name, value(p.default)) for p in INITIALIZERS[name]]
+    theirs = python_options(function)
+    if name == "calculate_gain":  # None stands for 0.01 in Python
+        theirs[1] = ("param", 0.01)
+    assert ours == theirs
+
+
+def test_the_headers_were_read() -> None:
+    assert {"Linear", "Embedding", "LayerNorm", "RMSNorm", "Dropout", "GELU"} <= set(LAYERS)
+    assert {"Sequential", "ModuleList", "ModuleDict", "CrossEntropyLoss"} <= set(LAYERS)
+    assert set(OPTIMIZERS) == {"SGD", "Adam", "AdamW"}
+    assert {"normal_", "kaiming_uniform_", "trunc_normal_"} <= set(INITIALIZERS)
+
+
+def methods_of(text: str, class_name: str) -> set[str]:
+    body = re.search(rf"^class RUSHLIGHT_API {class_name} .*?^}};", text, re.M | re.S)[0]
+    return set(re.findall(r"\b([a-z]\w+)\(", body.split(" private:")[0]))
+
+
+def test_module_protocol() -> None:
+    text = (cpp_headers.SOURCE / "nn" / "module.h").read_text()
+    ours = methods_of(text, "Module")
+    wanted = {"parameters", "named_parameters", "buffers", "named_buffers", "children", "modules"}
+    wanted |= {"named_children", "named_modules", "state_dict", "load_state_dict", "train", "eval"}
+    wanted |= {"register_parameter", "register_buffer", "register_module", "get_submodule"}
+    wanted |= {"get_parameter", "get_buffer", "zero_grad", "requires_grad_", "to", "apply"}
+    wanted |= {"extra_repr"}
+    assert wanted <= ours
+    assert wanted <= set(dir(nn.Module))
