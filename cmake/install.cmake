@@ -22,8 +22,10 @@ if(TARGET rushlight_python)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/rushlight DESTINATION .
       PATTERN __pycache__ EXCLUDE)
   endif()
-  install(DIRECTORY ${PROJECT_BINARY_DIR}/python/rushlight DESTINATION .
-    FILES_MATCHING PATTERN *.pyi)
+  # The stubs lie beside links to the sources' folders, which install(DIRECTORY) would copy as links.
+  install(CODE "
+    file(GLOB stubs \"${PROJECT_BINARY_DIR}/python/rushlight/*.pyi\")
+    file(INSTALL \${stubs} DESTINATION \"\${CMAKE_INSTALL_PREFIX}/rushlight\")")
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${into}include)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/rushlight DESTINATION ${into}include
