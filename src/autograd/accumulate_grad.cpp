@@ -4,22 +4,17 @@
 #include <limits>
 #include <utility>
 
+#include "autograd/node_run.h"
 #include "autograd/operators.h"
 #include "ops/invocation.h"
 
 namespace rushlight::autograd {
 namespace {
 
-// Whether nobody else can see the tensor, so that it may become the grad itself.
-bool is_sole_owner(const Tensor& tensor) {
-  return tensor.impl()->references.load(std::memory_order_acquire) == 1 &&
-         tensor.storage()->references.load(std::memory_order_acquire) == 1;
-}
-
 // A view that nobody else can see, but whose record of being one keeps its base alive.
 bool may_hold_base(const Tensor& tensor) {
   return tensor.impl()->references.load(std::memory_order_acquire) == 1 &&
-         tensor.storage()->references.load(std::memory_order_acquire) == 2 &&
+         tensor.storage()->references.load(std::memory_order_acquire) == 1 + sole_holders(tensor) &&
          tensor.storage()->bytes == static_cast<size_t>(tensor.nbytes());
 }
 

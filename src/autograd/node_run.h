@@ -14,10 +14,15 @@ TensorList run_node(Node& node, TensorList incoming, bool keep_saved);
 // Makes a gradient fit: sums what was broadcast, converts the dtype. `where` starts the error text.
 void fit_gradient(Tensor& gradient, const InputMetadata& wanted, const std::string& where);
 
+// How many hold the storage of a tensor that is alone: a pending one is held by its graph as well.
+inline uint32_t sole_holders(const Tensor& tensor) {
+  return tensor.storage()->pending.load(std::memory_order_acquire) ? 2 : 1;
+}
+
 // Whether nobody else can see the tensor's memory.
 inline bool is_sole_owner(const Tensor& tensor) {
   return tensor.impl()->references.load(std::memory_order_acquire) == 1 &&
-         tensor.storage()->references.load(std::memory_order_acquire) == 1;
+         tensor.storage()->references.load(std::memory_order_acquire) == sole_holders(tensor);
 }
 
 }  // namespace rushlight::autograd

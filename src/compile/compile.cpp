@@ -1,12 +1,15 @@
 #include "compile/compile.h"
 
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include "compile/fused.h"
 #include "graph/execute.h"
+#include "runtime/log.h"
 #include "runtime/parallel.h"
 
 namespace rushlight::compile {
@@ -134,6 +137,33 @@ void compile_kernels(const Segment& segment, Plan& plan) {
   });
 }
 
+double now_ms() {
+  auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+std::string describe(const Graph& graph, const Plan& plan) {
+  std::string text;
+  for (const Step& step : plan.steps) {
+    std::vector<int> nodes{step.node};
+    if (step.fused != nullptr) {
+      nodes = step.fused->group().nodes;
+      text += cat("  kernel over ", IntArrayRef(step.fused->group().space.shape), " axis ",
+                  IntArrayRef(step.fused->group().space.axis), "\n");
+    }
+    for (int node : nodes) {
+      const graph::Node& at = graph.nodes[static_cast<size_t>(node)];
+      text += cat(step.fused != nullptr ? "    " : "  ", print(graph, at));
+      for_each_result(graph, at, [&](int value) {
+        text += cat(" ", dtype_name(graph.value(value).dtype), " ",
+                    IntArrayRef(graph.value(value).sizes));
+      });
+      text += "\n";
+    }
+  }
+  return text;
+}
+
 std::shared_ptr<Plan> find_plan(const Segment& segment) {
   std::vector<bool> live = live_storages(segment);
   graph::Hash key = plan_key(segment, live);
@@ -145,9 +175,17 @@ std::shared_ptr<Plan> find_plan(const Segment& segment) {
       return found->second;
     }
   }
+  double start = now_ms();
   std::shared_ptr<Plan> plan = make_plan(segment, live);
+  double planned = now_ms();
   compile_kernels(segment, *plan);
   ++plans_made;
+  if (is_logged("plans")) {
+    std::string text = describe(segment.graph, *plan);
+    std::fprintf(stderr, "[plans] %d nodes in %zu steps; planned in %.2f ms, compiled in %.2f ms\n%s",
+                 plan->nodes, plan->steps.size(), planned - start, now_ms() - planned,
+                 text.c_str());
+  }
   std::lock_guard<std::mutex> lock(cache().mutex);
   return cache().plans.emplace(key, std::move(plan)).first->second;
 }

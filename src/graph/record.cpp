@@ -266,7 +266,7 @@ void capture_call(Invocation& inv) {
         return;
       }
     }
-    bool computes = false;
+    bool computes = inv.result_count == 0;
     for (int i = 0; i < inv.result_count; ++i) {
       Value& result = shapes.results[static_cast<size_t>(i)];
       if (result.is_tensor()) {

@@ -70,9 +70,7 @@ void check_divisor(std::string_view op, const Tensor& other, DType promoted) {
   if (is_floating(promoted) || other.is_meta() || other.numel() == 0) {
     return;
   }
-  if (!all(other).item().to_bool()) {
-    fail(ErrorKind::Runtime, "", "ZeroDivisionError");
-  }
+  _check_all(other, "", "ZeroDivisionError");
 }
 
 Tensor scaled(const Tensor& grad, const Scalar& alpha) {

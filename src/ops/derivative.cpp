@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ops/gradient.h"
@@ -95,6 +96,9 @@ class Gradients {
     }
     return masks;
   }
+
+  // The operator of an argument's gradient; null where it passes or is zero.
+  const Operator* derived(int argument) { return get(argument).op.get(); }
 
  private:
   struct Probed {
@@ -231,8 +235,59 @@ class Gradients {
 
 }  // namespace
 
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<const Operator*, std::shared_ptr<Gradients>> gradients;
+};
+
+Registry& registry() {
+  static auto* made = new Registry;
+  return *made;
+}
+
+}  // namespace
+
+const Operator* find_gradient_operator(std::string_view full_name) {
+  constexpr std::string_view kSuffix = "_gradient";
+  size_t dot = full_name.find('.');
+  if (dot == std::string_view::npos || dot < kSuffix.size() ||
+      full_name.substr(dot - kSuffix.size(), kSuffix.size()) != kSuffix) {
+    return nullptr;
+  }
+  std::string_view overload = full_name.substr(dot + 1);
+  if (overload.empty() || overload.back() < '0' || overload.back() > '9') {
+    return nullptr;
+  }
+  int argument = overload.back() - '0';
+  overload.remove_suffix(1);
+  std::string forward(full_name.substr(0, dot - kSuffix.size()));
+  if (!overload.empty()) {
+    forward += cat(".", overload);
+  }
+  const Operator* op = Table::instance().find(forward);
+  op = op == nullptr ? find_gradient_operator(forward) : op;
+  std::shared_ptr<Gradients> gradients;
+  {
+    std::lock_guard<std::mutex> lock(registry().mutex);
+    auto found = registry().gradients.find(op);
+    if (found == registry().gradients.end()) {
+      return nullptr;
+    }
+    gradients = found->second;
+  }
+  bool tensor = static_cast<size_t>(argument) < op->schema.arguments.size() &&
+                op->schema.arguments[static_cast<size_t>(argument)].type == SchemaType::Tensor;
+  return tensor ? gradients->derived(argument) : nullptr;
+}
+
 void derive_gradient(Operator& op, Rule rule, ElementwiseFunction function) {
   auto gradients = std::make_shared<Gradients>(op, rule, std::move(function));
+  {
+    std::lock_guard<std::mutex> lock(registry().mutex);
+    registry().gradients[&op] = gradients;
+  }
   bool derived = !op.schema.arguments.empty() && op.schema.arguments[0].name == "grad";
   if (!derived) {
     try {

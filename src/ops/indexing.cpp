@@ -102,7 +102,7 @@ Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& 
          "tensor with ",
          value.dim(), " dimension(s).");
   }
-  if (value.requires_grad()) {
+  if (value.requires_grad() || thread_state.capture != 0) {
     return where(mask, to(value, self.dtype()), self);
   }
   return masked_fill(self, mask, value.item());
@@ -245,7 +245,7 @@ RUSHLIGHT_OPERATORS(indexing) {
                           kFunction | kMethod | kInplace),
                        masked_fill_tensor,
                        [](const Tensor& self, const Tensor& mask, const Tensor& value) {
-                         if (value.requires_grad()) {
+                         if (value.requires_grad() || thread_state.capture != 0) {
                            copy_(self, masked_fill_tensor(self, mask, value));
                          } else {
                            masked_fill_(self, mask, value.item());

@@ -177,6 +177,9 @@ Tensor cross_entropy_of(const Tensor& self, const Tensor& target, const Tensor& 
     return mean(loss);
   }
   Tensor counted = sum(ne(target, Scalar(ignore_index)));
+  if (thread_state.capture != 0) {
+    return div(sum(loss), counted);
+  }
   return div(sum(loss), Scalar(counted.item().to_double()));
 }
 
@@ -206,10 +209,9 @@ Tensor bce_of(const Tensor& self, const Tensor& target, const Tensor& weight, in
          ") that is different to the input size (", self.sizes(),
          ") is deprecated. Please ensure they have the same size.");
   }
-  if (!self.is_meta() && self.numel() != 0 &&
-      !all(logical_and(ge(self, Scalar(0)), le(self, Scalar(1)))).item().to_bool()) {
-    fail(ErrorKind::Runtime, "binary_cross_entropy",
-         "all elements of input should be between 0 and 1");
+  if (!self.is_meta() && self.numel() != 0) {
+    _check_all(logical_and(ge(self, Scalar(0)), le(self, Scalar(1))), "binary_cross_entropy",
+               "all elements of input should be between 0 and 1");
   }
   Tensor loss = _binary_cross_entropy(self, target);
   return reduce_loss(weight.defined() ? mul(loss, weight) : loss, reduction);

@@ -141,9 +141,8 @@ Tensor multi_margin(const Tensor& self, const Tensor& target, Scalar p, Scalar m
          weight.sizes());
   }
   Tensor index = reshape(target, {rows, 1});
-  if (any(logical_or(lt(index, Scalar(0)), ge(index, Scalar(classes)))).item().to_bool()) {
-    fail(ErrorKind::Runtime, kName, "target out of range: expected classes in [0, ", classes, ")");
-  }
+  _check_all(logical_and(ge(index, Scalar(0)), lt(index, Scalar(classes))), kName,
+             cat("target out of range: expected classes in [0, ", classes, ")"));
   Tensor slack = clamp_min(add(sub(x, gather(x, 1, index)), margin), Scalar(0));
   if (p == Scalar(2)) {
     slack = mul(slack, slack);

@@ -1,5 +1,7 @@
 #include "runtime/kernel_cache.h"
 
+#include "runtime/log.h"
+
 #include <dlfcn.h>
 
 #include <atomic>
@@ -47,10 +49,7 @@ bool flag_set(const char* name) {
 }
 
 bool logs_kernels() {
-  static const bool logs = [] {
-    const char* value = std::getenv("RUSHLIGHT_LOG");
-    return value && std::strstr(value, "kernels");
-  }();
+  static const bool logs = is_logged("kernels");
   return logs;
 }
 
