@@ -253,6 +253,19 @@ void Analysis::visit_types(const Node* node, std::unordered_map<const Node*, boo
   }
 }
 
+// Long but thin: few values are alive at once, and each operation waits for the one before it, so
+// that registers side by side are what keeps the machine busy.
+bool Analysis::is_chain(const std::unordered_map<const Node*, bool>& nodes) const {
+  int loads = 0;
+  for (const auto& [node, ignored] : nodes) {
+    if (is_heavy(node->op) || node->op == Op::Reduce || node->op == Op::Select) {
+      return false;
+    }
+    loads += node->op == Op::Load || node->op == Op::LoadIf ? 1 : 0;
+  }
+  return loads <= 3 && kernel_.stores.size() <= 2;
+}
+
 void Analysis::choose_width() {
   if (vector_axis_ < 0) {
     return;
@@ -281,7 +294,7 @@ void Analysis::choose_width() {
     base = std::min(base, 16);
   } else if (columns && total <= 12) {
     base = std::min(base * 4, 64);
-  } else if (total <= 12 && kernel_.axes[vector_axis_] == AxisKind::Parallel) {
+  } else if (kernel_.axes[vector_axis_] == AxisKind::Parallel && (total <= 12 || is_chain(seen))) {
     base = std::min(base * 2, 32);
   }
   width_ = base;

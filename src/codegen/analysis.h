@@ -84,6 +84,7 @@ class Analysis {
 
  private:
   void choose_width();
+  bool is_chain(const std::unordered_map<const Node*, bool>& nodes) const;
   void choose_tile();
   bool fits_tile(const Access& access, int axis);
   void visit_types(const Node* node, std::unordered_map<const Node*, bool>& seen, int& bytes,

@@ -78,31 +78,19 @@ graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live) {
 std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>& live) {
   const Graph& graph = segment.graph;
   auto plan = std::make_shared<Plan>();
-  std::vector<Group> groups = fuse(graph);
-  std::vector<int> last(graph.storages.size(), -1);  // group
-  std::vector<int> writers(graph.storages.size(), -1);
-  auto visit = [&](size_t at, auto&& use, auto&& write) {
-    for (int number : groups[at].nodes) {
-      const graph::Node& node = graph.nodes[static_cast<size_t>(number)];
-      for_each_operand(graph, node, [&](int value) { use(graph.value(value).storage); });
-      for_each_result(graph, node, [&](int value) {
-        use(graph.value(value).storage);
-        write(graph.value(value).storage);
-      });
-    }
-  };
+  std::vector<Group> groups = fuse(graph, live);
+  Users users = users_of(graph);
+  std::vector<int> group_of(graph.nodes.size(), -1);
   for (size_t i = 0; i < groups.size(); ++i) {
-    visit(
-        i, [&](int storage) { last[static_cast<size_t>(storage)] = static_cast<int>(i); },
-        [&](int storage) {
-          int& writer = writers[static_cast<size_t>(storage)];
-          writer = writer == -1 || writer == static_cast<int>(i) ? static_cast<int>(i) : -2;
-        });
+    for (int node : groups[i].nodes) {
+      group_of[static_cast<size_t>(node)] = static_cast<int>(i);
+    }
   }
-  // What only its own group touches, and nobody outside sees, is never stored.
-  std::vector<bool> stored(live);
-  for (size_t s = 0; s < stored.size(); ++s) {
-    stored[s] = stored[s] || writers[s] == -2 || last[s] != writers[s];
+  std::vector<int> last(graph.storages.size(), -1);  // group
+  for (size_t s = 0; s < last.size(); ++s) {
+    for (int user : users[s]) {
+      last[s] = std::max(last[s], group_of[static_cast<size_t>(user)]);
+    }
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     Step step;
@@ -114,6 +102,10 @@ std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>&
     plan->nodes += static_cast<int>(groups[i].nodes.size());
     if (groups[i].fuses) {
       plan->fused_nodes += static_cast<int>(groups[i].nodes.size());
+      std::vector<bool> stored(graph.storages.size());
+      for (size_t s = 0; s < stored.size(); ++s) {
+        stored[s] = is_stored(static_cast<int>(s), groups[i].nodes, users, live);
+      }
       step.fused = std::make_unique<Fused>(graph, std::move(groups[i]), stored);
     } else {
       step.node = groups[i].nodes[0];
@@ -182,9 +174,9 @@ std::shared_ptr<Plan> find_plan(const Segment& segment) {
   ++plans_made;
   if (is_logged("plans")) {
     std::string text = describe(segment.graph, *plan);
-    std::fprintf(stderr, "[plans] %d nodes in %zu steps; planned in %.2f ms, compiled in %.2f ms\n%s",
-                 plan->nodes, plan->steps.size(), planned - start, now_ms() - planned,
-                 text.c_str());
+    std::fprintf(
+        stderr, "[plans] %d nodes in %zu steps; planned in %.2f ms, compiled in %.2f ms\n%s",
+        plan->nodes, plan->steps.size(), planned - start, now_ms() - planned, text.c_str());
   }
   std::lock_guard<std::mutex> lock(cache().mutex);
   return cache().plans.emplace(key, std::move(plan)).first->second;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <mutex>
 
 #include "compile/fusion.h"
@@ -83,6 +84,8 @@ BuiltKernel build_kernel(const graph::Graph& graph, const std::vector<int>& node
 // What evaluating the group row by row costs in repeated work, in rough cycles an element: values
 // are computed anew in each pass over the row, of which there is one for every depth of reductions
 // and one for the stores.
-double repeated_cost(const graph::Graph& graph, const std::vector<int>& nodes, const Space& space);
+// `stored` tells the storages that are written to memory.
+double repeated_cost(const graph::Graph& graph, const std::vector<int>& nodes, const Space& space,
+                     const std::function<bool(int)>& stored);
 
 }  // namespace rushlight::compile

@@ -218,7 +218,8 @@ bool varies(Expr node, std::unordered_map<const loop::Node*, bool>& seen) {
 
 }  // namespace
 
-double repeated_cost(const Graph& graph, const std::vector<int>& nodes, const Space& space) {
+double repeated_cost(const Graph& graph, const std::vector<int>& nodes, const Space& space,
+                     const std::function<bool(int)>& stored) {
   KernelPlan plan;
   plan.space = space;
   plan.rows = true;
@@ -237,7 +238,10 @@ double repeated_cost(const Graph& graph, const std::vector<int>& nodes, const Sp
   for (int number : nodes) {
     const Node& node = graph.nodes[static_cast<size_t>(number)];
     for (int i = 0; i < node.result_count; ++i) {
-      add(graph.result(node, i), *result_fit(graph, node, i, space), true);
+      int value = graph.result(node, i);
+      if (stored(graph.value(value).storage)) {
+        add(value, *result_fit(graph, node, i, space), true);
+      }
     }
   }
   for (int number : nodes) {

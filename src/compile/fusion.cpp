@@ -145,8 +145,12 @@ bool join_spaces(const Space& a, const Space& b, Space* joined) {
 
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph)
-      : graph_(graph), group_of_(graph.nodes.size(), -1), history_(graph.storages.size()) {}
+  Fuser(const Graph& graph, const std::vector<bool>& live)
+      : graph_(graph),
+        live_(live),
+        users_(users_of(graph)),
+        group_of_(graph.nodes.size(), -1),
+        history_(graph.storages.size()) {}
 
   std::vector<Group> run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -221,7 +225,7 @@ class Fuser {
       fresh.group.fuses = true;
       fresh.group.space = {wanted->shape, wanted->axis};
       if (!wanted->axis.empty()) {
-        fresh.repeated = repeated_cost(graph_, {number}, fresh.group.space);
+        fresh.repeated = repeated_cost(graph_, {number}, fresh.group.space, stored({number}));
       }
     }
     states_.push_back(std::move(fresh));
@@ -257,7 +261,7 @@ class Fuser {
     }
     double repeated = 0;
     if (!joined.axis.empty()) {
-      repeated = repeated_cost(graph_, nodes, joined);
+      repeated = repeated_cost(graph_, nodes, joined, stored(nodes));
       if (repeated > first.repeated + second.repeated + kMostRepeated) {
         return false;
       }
@@ -271,6 +275,10 @@ class Fuser {
     second.alive = false;
     absorb(a, b);
     return true;
+  }
+
+  std::function<bool(int)> stored(const std::vector<int>& nodes) const {
+    return [&](int storage) { return is_stored(storage, nodes, users_, live_); };
   }
 
   // Whether a third group must run after `a` and before `b`.
@@ -332,7 +340,22 @@ class Fuser {
         }
       }
     }
-    if (!sound || read.size() + written.size() > kMostPlaces) {
+    if (!sound) {
+      return false;
+    }
+    // What is written and read among them alone needs no memory.
+    std::vector<Place> places;
+    for (const Place& place : written) {
+      if (is_stored(place.storage, nodes, users_, live_)) {
+        places.push_back(place);
+      }
+    }
+    for (const Place& place : read) {
+      if (std::find(written.begin(), written.end(), place) == written.end()) {
+        places.push_back(place);
+      }
+    }
+    if (places.size() > kMostPlaces || !keeps_order(nodes, space, places)) {
       return false;
     }
     for (size_t i = 0; i < written.size(); ++i) {
@@ -344,6 +367,33 @@ class Fuser {
       }
     }
     return sound;
+  }
+
+  // Whether every reduction combines in the order that it has alone, which memory decides.
+  bool keeps_order(const std::vector<int>& nodes, const Space& space,
+                   const std::vector<Place>& places) const {
+    if (space.axis.empty()) {
+      return true;
+    }
+    bool columns = reduces_columns(places, space);
+    for (int number : nodes) {
+      const Node& node = graph_.nodes[static_cast<size_t>(number)];
+      if (is_elementwise(*node.op)) {
+        continue;
+      }
+      std::vector<Place> own;
+      for (int i = 0; i < node.result_count; ++i) {
+        own.push_back(place_of(graph_.value(graph_.result(node, i)), space,
+                               *result_fit(graph_, node, i, space)));
+      }
+      for_each_operand(graph_, node, [&](int value) {
+        own.push_back(place_of(graph_.value(value), space, Fit::Full));
+      });
+      if (reduces_columns(own, space) != columns) {
+        return false;
+      }
+    }
+    return true;
   }
 
   std::vector<Group> ordered() {
@@ -387,6 +437,8 @@ class Fuser {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& live_;
+  Users users_;
   std::vector<State> states_;
   std::vector<int> group_of_;
   std::vector<History> history_;
@@ -412,8 +464,39 @@ std::optional<Fit> result_fit(const Graph& graph, const Node& node, int i, const
   return kept ? Fit::Kept : Fit::Removed;
 }
 
-std::vector<Group> fuse(const Graph& graph) {
-  return Fuser(graph).run();
+Users users_of(const Graph& graph) {
+  Users users(graph.storages.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (is_view(graph.nodes[i])) {
+      continue;
+    }
+    auto use = [&](int value) {
+      std::vector<int>& list = users[static_cast<size_t>(graph.value(value).storage)];
+      if (list.empty() || list.back() != static_cast<int>(i)) {
+        list.push_back(static_cast<int>(i));
+      }
+    };
+    for_each_operand(graph, graph.nodes[i], use);
+    for_each_result(graph, graph.nodes[i], use);
+  }
+  return users;
+}
+
+bool is_stored(int storage, const std::vector<int>& nodes, const Users& users,
+               const std::vector<bool>& live) {
+  if (live[static_cast<size_t>(storage)]) {
+    return true;
+  }
+  for (int user : users[static_cast<size_t>(storage)]) {
+    if (!std::binary_search(nodes.begin(), nodes.end(), user)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<Group> fuse(const Graph& graph, const std::vector<bool>& live) {
+  return Fuser(graph, live).run();
 }
 
 }  // namespace rushlight::compile

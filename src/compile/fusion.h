@@ -20,6 +20,14 @@ std::optional<Fit> result_fit(const graph::Graph& graph, const graph::Node& node
                               const Space& space);
 
 // The groups in an order in which they may run. Every node that is no view is in one of them.
-std::vector<Group> fuse(const graph::Graph& graph);
+// `live`: by storage, whether it is seen outside of the graph.
+std::vector<Group> fuse(const graph::Graph& graph, const std::vector<bool>& live);
+
+// Which nodes touch each storage, in order.
+using Users = std::vector<std::vector<int>>;
+Users users_of(const graph::Graph& graph);
+// Whether a storage that the nodes (in order) write must be in memory afterwards.
+bool is_stored(int storage, const std::vector<int>& nodes, const Users& users,
+               const std::vector<bool>& live);
 
 }  // namespace rushlight::compile

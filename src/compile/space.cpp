@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/row_space.h"
+
 namespace rushlight::compile {
 
 bool Space::is_axis(size_t dim) const {
@@ -81,6 +83,29 @@ std::optional<int64_t> axis_stride(const Place& place, const Space& space) {
     expected = place.strides[dim] * size;
   }
   return stride;
+}
+
+bool reduces_columns(const std::vector<Place>& places, const Space& space) {
+  RowSpace rows;
+  for (size_t i = 0; i < space.shape.size(); ++i) {
+    if (space.is_axis(i)) {
+      rows.length *= space.shape[i];
+    } else {
+      rows.outer.push_back(space.shape[i]);
+    }
+  }
+  for (const Place& place : places) {
+    RowOperand operand{nullptr, element_size(place.dtype), {}, 0};
+    for (size_t i = 0; i < space.shape.size(); ++i) {
+      if (!space.is_axis(i)) {
+        operand.outer.push_back(place.strides[i]);
+      }
+    }
+    operand.axis = axis_stride(place, space).value_or(-1);
+    rows.operands.push_back(std::move(operand));
+  }
+  rows.fold();
+  return rows.inner >= 0;
 }
 
 }  // namespace rushlight::compile

@@ -40,4 +40,8 @@ Place place_of(const graph::ValueInfo& value, const Space& space, Fit fit);
 // The one stride of the place along the axis; nothing where the axis dimensions do not fold.
 std::optional<int64_t> axis_stride(const Place& place, const Space& space);
 
+// Whether a kernel with these operands reduces column by column: another dimension than the axis is
+// vectorised, which fixes the order of combination.
+bool reduces_columns(const std::vector<Place>& places, const Space& space);
+
 }  // namespace rushlight::compile

@@ -101,10 +101,12 @@ Hash structural_hash(const Graph& graph) {
   for (const ValueInfo& value : graph.values) {
     mix_value(hash, value, symbols);
   }
-  for (const Node& node : graph.nodes) {
+  for (size_t at = 0; at < graph.nodes.size(); ++at) {
+    const Node& node = graph.nodes[at];
     if (is_view(node)) {
       continue;
     }
+    hash.mix(at);  // plans name nodes by their place, which views before them move
     hash.mix(reinterpret_cast<uintptr_t>(node.op) + static_cast<uint64_t>(node.form));
     bool attributes = node.op->kind == Kind::Elementwise || node.op->kind == Kind::Reduction;
     for (int i = 0; i < node.slot_count; ++i) {

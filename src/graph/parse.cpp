@@ -328,8 +328,8 @@ class Parser {
       return made;
     }
     std::string_view kind = peek_word();
-    for (std::string_view known : {"none", "dtype", "device", "layout", "memory_format", "floats",
-                                   "bools", "scalars"}) {
+    for (std::string_view known :
+         {"none", "dtype", "device", "layout", "memory_format", "floats", "bools", "scalars"}) {
       if (kind == known) {
         made.attribute = named(kind);
         return made;
@@ -350,8 +350,9 @@ class Parser {
       ++made.result_count;
     } while (take(','));
     expect('=');
-    made.form = take_word("inplace") ? Form::Inplace : take_word("out") ? Form::Out
-                                                                        : Form::Functional;
+    made.form = take_word("inplace") ? Form::Inplace
+                : take_word("out")   ? Form::Out
+                                     : Form::Functional;
     std::string_view name = word();
     made.op = Table::instance().find(name);
     made.op = made.op == nullptr ? find_gradient_operator(name) : made.op;

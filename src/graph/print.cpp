@@ -74,8 +74,8 @@ std::string attribute_text(const Value& value) {
     case Value::Tag::Floats:
       return "floats " + list_text(value.floats(), real_text);
     case Value::Tag::Bools:
-      return "bools " +
-             list_text(value.bools(), [](bool item) { return std::string(item ? "true" : "false"); });
+      return "bools " + list_text(value.bools(),
+                                  [](bool item) { return std::string(item ? "true" : "false"); });
     case Value::Tag::Scalars:
       return "scalars " + list_text(value.scalars(), scalar_text);
     case Value::Tag::String:
@@ -110,9 +110,9 @@ std::string operand_text(const Graph& graph, const Slot& slot) {
 }
 
 std::string value_text(const ValueInfo& value) {
-  std::string made = cat("storage ", value.storage, " ", dtype_name(value.dtype), " ",
-                         IntArrayRef(value.sizes), " ", IntArrayRef(value.strides), " at ",
-                         value.offset);
+  std::string made =
+      cat("storage ", value.storage, " ", dtype_name(value.dtype), " ", IntArrayRef(value.sizes),
+          " ", IntArrayRef(value.strides), " at ", value.offset);
   if ((value.flags & TensorImpl::kContiguous) != 0) {
     made += " contiguous";
   }
@@ -181,8 +181,8 @@ std::string verify(const Graph& graph) {
     }
     auto bytes = static_cast<int64_t>(graph.storages[static_cast<size_t>(value.storage)].bytes);
     if (!empty && (low < 0 || (high + 1) * element_size(value.dtype) > bytes)) {
-      return cat("value ", i, " reaches out of its storage of ", bytes, " bytes: ",
-                 value_text(value));
+      return cat("value ", i, " reaches out of its storage of ", bytes,
+                 " bytes: ", value_text(value));
     }
   }
   for (const Node& node : graph.nodes) {

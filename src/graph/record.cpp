@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "ops/elementwise.h"
+#include "ops/elementwise_expression.h"
 #include "ops/operator.h"
 
 namespace rushlight::graph {
@@ -13,14 +13,16 @@ namespace {
 constexpr int kMaxArguments = 32;
 constexpr int kMaxResults = 8;
 
+StorageImpl* fresh_shapes_storage() {
+  StorageImpl* made = make_storage(0, Device(DeviceType::Meta));
+  made->bytes = SIZE_MAX / 4;
+  made->resizable = false;
+  return made;
+}
+
 // Memory that is not there, for every tensor whose shape alone is wanted.
 StorageImpl* shapes_storage() {
-  static StorageImpl* storage = [] {
-    StorageImpl* made = make_storage(0, Device(DeviceType::Meta));
-    made->bytes = SIZE_MAX / 4;
-    made->resizable = false;
-    return made;
-  }();
+  static StorageImpl* storage = fresh_shapes_storage();
   return storage;
 }
 
@@ -85,6 +87,34 @@ bool writes_arguments(const Invocation& inv) {
   return false;
 }
 
+// A written tensor overlaps what shares its storage, and nothing else.
+void separate(const Tensor& written, const Tensor& shape, const Invocation& inv,
+              std::array<Value, kMaxArguments>& shapes) {
+  StorageImpl* own = fresh_shapes_storage();
+  auto move = [&](const Tensor& given, const Tensor& meta) {
+    if (given.storage() == written.storage() && meta.storage() == shapes_storage()) {
+      retain(own);
+      release(meta.impl()->storage);
+      meta.impl()->storage = own;
+    }
+  };
+  move(written, shape);
+  for (int i = 0; i < inv.argument_count; ++i) {
+    const Value& given = inv.arguments[i];
+    const Value& meta = shapes[static_cast<size_t>(i)];
+    if (given.is_tensor()) {
+      move(given.tensor(), meta.tensor());
+    } else if (given.tag() == Value::Tag::Tensors) {
+      for (size_t k = 0; k < given.tensors().size(); ++k) {
+        if (given.tensors()[k].defined()) {
+          move(given.tensors()[k], meta.tensors()[k]);
+        }
+      }
+    }
+  }
+  release(own);
+}
+
 struct Shapes {
   std::array<Value, kMaxArguments> arguments;
   std::array<Value, kMaxResults> results;
@@ -118,6 +148,10 @@ bool infer(const Invocation& inv, Shapes& shapes) {
     for (int i = 0; i < inv.result_count; ++i) {
       shapes.results[static_cast<size_t>(i)] = shape_of(inv.results[i]);
     }
+  }
+  for (int i = 0; inv.form != Form::Functional && i < inv.result_count; ++i) {
+    separate(inv.results[i].tensor(), shapes.results[static_cast<size_t>(i)].tensor(), inv,
+             shapes.arguments);
   }
   DoorGuard closed(0, ~uint32_t{0});
   try {
@@ -170,18 +204,56 @@ bool fits(const Invocation& inv, const Shapes& shapes) {
   return true;
 }
 
+StorageImpl* pending_storage(Session& session, size_t bytes) {
+  StorageImpl* storage = make_storage(0, Device(DeviceType::Meta));
+  storage->device = Device();
+  storage->bytes = bytes;
+  storage->release = release_pending;
+  storage->context = &session;
+  return storage;
+}
+
 // A result of the shapes becomes the result of the call: its storage is pending.
 void adopt(Session& session, const Tensor& shape) {
   TensorImpl* impl = shape.impl();
   StorageImpl* meta = impl->storage;
-  StorageImpl* storage = make_storage(0, Device(DeviceType::Meta));
-  storage->device = Device();
-  storage->bytes = meta->bytes;
-  storage->release = release_pending;
-  storage->context = &session;
-  release(meta);
-  impl->storage = storage;
+  impl->storage = pending_storage(session, meta->bytes);
   impl->device = Device();
+  release(meta);
+}
+
+// The result of an element-wise call on row-major tensors of one shape: what infer would find,
+// sooner. Undefined where the call is any other.
+Tensor infer_plain(Session& session, const Invocation& inv) {
+  const TensorImpl* first = nullptr;
+  for (int i = 0; i < inv.argument_count; ++i) {
+    const TensorImpl* impl = inv.arguments[i].impl();
+    if (impl == nullptr) {
+      continue;
+    }
+    if (!impl->has(TensorImpl::kContiguous) || rushlight::is_complex(impl->dtype) ||
+        (first != nullptr && !(first->sizes == impl->sizes))) {
+      return {};
+    }
+    first = first == nullptr ? impl : first;
+  }
+  if (first == nullptr) {
+    return {};
+  }
+  check_elementwise(*inv.op, inv);
+  DType dtype = elementwise_typing(*inv.op, inv).out;
+  if (rushlight::is_complex(dtype)) {
+    return {};
+  }
+  auto* impl = new TensorImpl;
+  impl->dtype = dtype;
+  impl->flags = TensorImpl::kContiguous | (making_inference_tensors ? TensorImpl::kInference : 0);
+  impl->rank = first->rank;
+  impl->numel = first->numel;
+  impl->sizes = first->sizes;
+  impl->strides = contiguous_strides(first->sizes);
+  impl->storage = pending_storage(session, static_cast<size_t>(first->numel * element_size(dtype)));
+  return Tensor(impl);
 }
 
 int enter_storage(Session& session, StorageImpl* storage, bool input) {
@@ -254,6 +326,14 @@ void run_now(Invocation& inv) {
 
 void capture_call(Invocation& inv) {
   Session& session = this_session();
+  if (inv.op->kind == Kind::Elementwise && inv.form == Form::Functional) {
+    if (Tensor made = infer_plain(session, inv); made.defined()) {
+      inv.results[0] = Value(std::move(made));
+      std::lock_guard<std::mutex> lock(session.mutex);
+      append(session, inv);
+      return;
+    }
+  }
   Shapes shapes;
   if (writes_arguments(inv) || !infer(inv, shapes) || !fits(inv, shapes)) {
     run_now(inv);
