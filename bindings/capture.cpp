@@ -1,33 +1,113 @@
 // Opening and closing capture from Python, and what runs the segments.
-#include "graph/capture.h"
+#include "capture.h"
 
 #include "compile/compile.h"
 #include "convert.h"
 #include "graph/execute.h"
 #include "module.h"
+#include "ops/operator.h"
 
 namespace rushlight::python {
 namespace {
 
+// What torch.compiler.set_stance asks of segments that have no plan yet.
+enum class Stance : int { Compile, Eager, Fail };
+std::atomic<int> stance{static_cast<int>(Stance::Compile)};
+
+// Whether this thread's capture was opened by a call in Python, not by backward.
+thread_local bool called = false;
+// Whether breaks are errors on this thread, whatever fullgraph says.
+thread_local bool strict = false;
+
+constexpr const char* kHelpers = "rushlight._dynamo.segments";
+
+void report(const Compiled& compiled, const graph::Segment& segment) {
+  Ref names = owned(PyList_New(0));
+  for (const graph::Node& node : segment.graph.nodes) {
+    std::string text = node.op->schema.full_name();
+    Ref name = owned(PyUnicode_FromString(text.c_str()));
+    check(PyList_Append(names.get(), name.get()));
+  }
+  constexpr const char* kReasons[] = {"close", "value", "operator"};
+  owned(PyObject_CallFunction(compiled.observer, "ssOO", kReasons[static_cast<int>(segment.reason)],
+                              segment.what.c_str(), names.get(), called ? Py_True : Py_False));
+}
+
+// A new structure: whether it may be compiled, by the stance and the limit.
+bool may_compile(Compiled& compiled) {
+  switch (static_cast<Stance>(stance.load(std::memory_order_relaxed))) {
+    case Stance::Eager:
+      return false;
+    case Stance::Fail:
+      fail(ErrorKind::Runtime, "",
+           "Detected recompile when torch.compile stance is 'fail_on_recompile': ", compiled.name,
+           " met a graph of a structure that has no plan");
+    case Stance::Compile:
+      break;
+  }
+  if (compiled.limit < 0 || compiled.plans.fetch_add(1) < compiled.limit) {
+    return true;
+  }
+  GilAcquire locked;
+  Ref helpers = owned(PyImport_ImportModule(kHelpers));
+  owned(PyObject_CallMethod(helpers.get(), "limit_hit", "sLO", compiled.name.c_str(),
+                            static_cast<long long>(compiled.limit),
+                            compiled.fullgraph ? Py_True : Py_False));
+  return false;
+}
+
+void run_compiled(Compiled& compiled, graph::Segment& segment) {
+  if ((compiled.fullgraph || strict) && called && segment.reason == graph::Break::Value) {
+    GilAcquire locked;
+    Ref helpers = owned(PyImport_ImportModule(kHelpers));
+    owned(PyObject_CallMethod(helpers.get(), "fullgraph_break", "ss", compiled.name.c_str(),
+                              segment.what.c_str()));
+  }
+  if (compiled.observer != nullptr) {
+    GilAcquire locked;
+    report(compiled, segment);
+  }
+  if (compiled.backend != nullptr) {
+    GilAcquire locked;
+    run_foreign(compiled, segment, may_compile, !called);
+    return;
+  }
+  GilRelease unlocked(PyGILState_Check() != 0);
+  if (compiled.interprets || (!compile::is_planned(segment) && !may_compile(compiled))) {
+    graph::execute(segment);
+  } else {
+    compile::run(segment);
+  }
+}
+
 PyObject* make_settings(PyObject*, PyObject* args) {
-  const char* backend;
+  PyObject* runner;
   const char* name;
   int fullgraph;
-  if (!PyArg_ParseTuple(args, "ssp:_capture_settings", &backend, &name, &fullgraph)) {
+  long long limit = -1;
+  PyObject* observer = Py_None;
+  if (!PyArg_ParseTuple(args, "Osp|LO:_capture_settings", &runner, &name, &fullgraph, &limit,
+                        &observer)) {
     return nullptr;
   }
   return guarded([&] {
-    graph::Settings settings;
-    std::string wanted = backend;
-    if (wanted == "native") {
-      settings.runner = compile::run;
-    } else if (wanted == "interpreter") {
-      settings.runner = graph::execute;
+    auto* compiled = new Compiled;  // settings are kept for ever
+    compiled->name = name;
+    compiled->fullgraph = fullgraph != 0;
+    compiled->limit = limit;
+    compiled->observer = observer == Py_None ? nullptr : new_ref(observer);
+    if (PyCallable_Check(runner)) {
+      compiled->backend = new_ref(runner);
     } else {
-      fail(ErrorKind::Value, "compile", "no such runner: ", wanted);
+      std::string_view wanted = text_of(runner);
+      compiled->interprets = wanted == "interpreter";
+      if (!compiled->interprets && wanted != "native") {
+        fail(ErrorKind::Value, "compile", "no such runner: ", wanted);
+      }
     }
-    settings.fullgraph = fullgraph != 0;
+    graph::Settings settings;
     settings.name = name;
+    settings.runner = [compiled](graph::Segment& segment) { run_compiled(*compiled, segment); };
     return PyLong_FromUnsignedLong(graph::register_settings(std::move(settings)));
   });
 }
@@ -35,26 +115,54 @@ PyObject* make_settings(PyObject*, PyObject* args) {
 PyObject* open(PyObject*, PyObject* settings) {
   return guarded([&] {
     auto number = static_cast<uint32_t>(int_of(settings, "_capture_open", "settings"));
-    return PyBool_FromLong(graph::open_capture(number));
+    bool opened = graph::open_capture(number);
+    called = called || opened;
+    return PyBool_FromLong(opened);
   });
 }
 
 PyObject* close(PyObject*, PyObject* failing) {
   return guarded([&] {
+    called = false;
     graph::close_capture(failing == Py_True);
     return py_none();
   });
 }
 
-PyObject* flush(PyObject*, PyObject*) {
+// What is pending runs, and capture stays off until it is resumed with the number given back.
+PyObject* suspend(PyObject*, PyObject* what) {
+  return guarded([&] { return PyLong_FromUnsignedLong(graph::suspend_capture(text_of(what))); });
+}
+
+PyObject* resume(PyObject*, PyObject* suspended) {
   return guarded([&] {
-    graph::flush_capture();
+    auto number = static_cast<uint32_t>(int_of(suspended, "_capture_resume", "suspended"));
+    graph::resume_capture(number);
+    return py_none();
+  });
+}
+
+PyObject* flush(PyObject*, PyObject* what) {
+  return guarded([&] {
+    graph::flush_capture(text_of(what));
     return py_none();
   });
 }
 
 PyObject* active(PyObject*, PyObject*) {
   return PyBool_FromLong(graph::is_capturing());
+}
+
+PyObject* set_stance(PyObject*, PyObject* wanted) {
+  return guarded([&] {
+    stance = static_cast<int>(int_of(wanted, "_compile_stance", "stance"));
+    return py_none();
+  });
+}
+
+// Gives what it was before.
+PyObject* set_strict(PyObject*, PyObject* wanted) {
+  return PyBool_FromLong(std::exchange(strict, wanted == Py_True));
 }
 
 PyObject* statistics(PyObject*, PyObject*) {
@@ -74,18 +182,29 @@ PyObject* reset(PyObject*, PyObject*) {
   });
 }
 
+// A segment of this thread's may be running on another, which needs the interpreter to go on.
+void wait_unlocked(std::mutex& mutex) {
+  GilRelease unlocked(PyGILState_Check() != 0);
+  mutex.lock();
+}
+
 PyMethodDef functions[] = {
     {"_compile_statistics", statistics, METH_NOARGS, nullptr},
     {"_compile_reset", reset, METH_NOARGS, nullptr},
+    {"_compile_stance", set_stance, METH_O, nullptr},
+    {"_compile_strict", set_strict, METH_O, nullptr},
     {"_capture_settings", make_settings, METH_VARARGS, nullptr},
     {"_capture_open", open, METH_O, nullptr},
     {"_capture_close", close, METH_O, nullptr},
-    {"_capture_flush", flush, METH_NOARGS, nullptr},
+    {"_capture_suspend", suspend, METH_O, nullptr},
+    {"_capture_resume", resume, METH_O, nullptr},
+    {"_capture_flush", flush, METH_O, nullptr},
     {"_capture_active", active, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
 void fill(PyObject* module) {
+  graph::wait_for_segment = wait_unlocked;
   add_functions(module, functions);
 }
 

@@ -3,6 +3,7 @@
 
 #include "dlpack.h"
 #include "from_data.h"
+#include "graph/capture.h"
 #include "module.h"
 
 namespace rushlight::python {
@@ -81,6 +82,7 @@ M* export_tensor(const Tensor& tensor) {
   }
   out->managed.context = out;
   out->managed.deleter = delete_exported<M>;
+  graph::flush_capture("DLPack");  // who is lent the memory may write it
   out->managed.view = {tensor.data(),
                        {dlpack::kCpu, 0},
                        static_cast<int32_t>(tensor.dim()),

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "from_data.h"
+#include "graph/capture.h"
 #include "module.h"
 #include "override.h"
 
@@ -248,6 +249,7 @@ PyObject* method_tolist(PyObject* self, PyObject*) {
     if (tensor.is_meta()) {
       fail(ErrorKind::NotImplemented, "", "Cannot copy out of meta tensor; no data!");
     }
+    const graph::Reading reading("Tensor.tolist()");
     return nested_list(tensor, 0, static_cast<const char*>(tensor.data()));
   });
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "from_data.h"
+#include "graph/capture.h"
 #include "module.h"
 
 namespace rushlight::python {
@@ -162,10 +163,15 @@ void memory_dealloc(PyObject* self) {
 
 int memory_buffer(PyObject* self, Py_buffer* view, int flags) {
   static char nothing;
-  const Tensor& tensor = reinterpret_cast<MemoryObject*>(self)->tensor;
-  void* data = tensor.numel() == 0 ? &nothing : tensor.data();
-  return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(spanned_bytes(tensor)), 0,
-                           flags);
+  view->obj = nullptr;
+  return guarded_int([&] {
+    const Tensor& tensor = reinterpret_cast<MemoryObject*>(self)->tensor;
+    // Who is lent the memory may write it.
+    graph::flush_capture("an array over a tensor's memory");
+    void* data = tensor.numel() == 0 ? &nothing : tensor.data();
+    return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(spanned_bytes(tensor)), 0,
+                             flags);
+  });
 }
 
 Ref memory_of(const Tensor& tensor) {

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "convert.h"
+#include "graph/capture.h"
 #include "module.h"
 
 namespace rushlight::python {
@@ -37,6 +38,17 @@ void storage_dealloc(PyObject* self) {
   }
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+// For those who touch the bytes past the operators: what was captured runs first.
+StorageImpl* settled(PyObject* object) {
+  graph::flush_capture("the bytes of a storage");
+  return storage_of(object);
+}
+
+// Null: meta, or no bytes.
+char* bytes_of(StorageImpl* storage) {
+  return storage->device.is_meta() ? nullptr : storage_data(storage);
 }
 
 int64_t checked_size(PyObject* object, const char* op) {
@@ -78,7 +90,7 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* data_ptr(PyObject* self, PyObject*) {
-  return PyLong_FromVoidPtr(storage_of(self)->data);
+  return guarded([&] { return PyLong_FromVoidPtr(bytes_of(settled(self))); });
 }
 PyObject* nbytes(PyObject* self, PyObject*) {
   return PyLong_FromSize_t(storage_of(self)->bytes);
@@ -98,7 +110,7 @@ Py_ssize_t length(PyObject* self) {
 
 PyObject* resize(PyObject* self, PyObject* size) {
   return guarded([&] {
-    StorageImpl* storage = storage_of(self);
+    StorageImpl* storage = settled(self);
     const auto bytes = static_cast<size_t>(checked_size(size, "resize_"));
     resize_storage(storage, bytes);
     return new_ref(self);
@@ -123,10 +135,10 @@ PyObject* as_bytes_tensor(PyObject* self, PyObject*) {
 
 PyObject* fill_bytes(PyObject* self, PyObject* value) {
   return guarded([&] {
-    StorageImpl* storage = storage_of(self);
+    StorageImpl* storage = settled(self);
     const int64_t byte = int_of(value, "fill_", "value");
-    if (storage_data(storage) != nullptr) {
-      std::memset(storage_data(storage), static_cast<int>(byte & 0xff), storage->bytes);
+    if (bytes_of(storage) != nullptr) {
+      std::memset(bytes_of(storage), static_cast<int>(byte & 0xff), storage->bytes);
     }
     return new_ref(self);
   });
@@ -139,14 +151,14 @@ PyObject* copy_bytes(PyObject* self, PyObject* args) {
     return nullptr;
   }
   return guarded([&] {
-    StorageImpl* to = storage_of(self);
-    const StorageImpl* from = storage_of(source);
+    StorageImpl* to = settled(self);
+    StorageImpl* from = storage_of(source);
     if (to->bytes != from->bytes) {
       fail(ErrorKind::Runtime, "copy_", "storages of ", from->bytes, " and ", to->bytes,
            " bytes: size does not match");
     }
-    if (to->data != nullptr && from->data != nullptr) {
-      std::memmove(to->data, from->data, to->bytes);
+    if (bytes_of(to) != nullptr && bytes_of(from) != nullptr) {
+      std::memmove(bytes_of(to), bytes_of(from), to->bytes);
     }
     return new_ref(self);
   });
@@ -154,10 +166,10 @@ PyObject* copy_bytes(PyObject* self, PyObject* args) {
 
 PyObject* clone(PyObject* self, PyObject*) {
   return guarded([&] {
-    const StorageImpl* from = storage_of(self);
+    StorageImpl* from = settled(self);
     StorageImpl* copy = make_storage(from->bytes, from->device);
-    if (copy->data != nullptr && from->data != nullptr) {
-      std::memcpy(copy->data, from->data, from->bytes);
+    if (bytes_of(copy) != nullptr && bytes_of(from) != nullptr) {
+      std::memcpy(bytes_of(copy), bytes_of(from), from->bytes);
     }
     return wrap_storage(storage_type, copy);
   });
@@ -184,14 +196,17 @@ Py_hash_t hash(PyObject* self) {
 // The bytes themselves, writable, for readers of files.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   static char nothing;
-  StorageImpl* storage = storage_of(self);
-  if (storage_data(storage) == nullptr && storage->bytes != 0) {
-    PyErr_SetString(PyExc_BufferError, "a meta storage has no bytes");
-    view->obj = nullptr;
-    return -1;
-  }
-  void* data = storage->data == nullptr ? &nothing : storage->data;
-  return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(storage->bytes), 0, flags);
+  view->obj = nullptr;
+  return guarded_int([&] {
+    StorageImpl* storage = settled(self);
+    char* data = bytes_of(storage);
+    if (data == nullptr && storage->bytes != 0) {
+      PyErr_SetString(PyExc_BufferError, "a meta storage has no bytes");
+      return -1;
+    }
+    return PyBuffer_FillInfo(view, self, data == nullptr ? &nothing : data,
+                             static_cast<Py_ssize_t>(storage->bytes), 0, flags);
+  });
 }
 
 PyObject* byte_at(PyObject* self, PyObject* index) {

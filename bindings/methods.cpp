@@ -1,5 +1,6 @@
 // Tensor's methods that ask for or change its description; the operators' come from the table.
 #include "core_call.h"
+#include "graph/capture.h"
 #include "module.h"
 
 namespace rushlight::python {
@@ -65,8 +66,11 @@ PyObject* method_storage_offset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(tensor_of(self).storage_offset());
 }
 PyObject* method_data_ptr(PyObject* self, PyObject*) {
-  const Tensor& tensor = tensor_of(self);
-  return PyLong_FromVoidPtr(tensor.numel() == 0 || tensor.is_meta() ? nullptr : tensor.data());
+  return guarded([&] {
+    const Tensor& tensor = tensor_of(self);
+    graph::flush_capture("Tensor.data_ptr()");
+    return PyLong_FromVoidPtr(tensor.numel() == 0 || tensor.is_meta() ? nullptr : tensor.data());
+  });
 }
 PyObject* method_get_device(PyObject*, PyObject*) {
   return PyLong_FromLong(-1);
@@ -130,7 +134,10 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs)
 }
 
 PyObject* method_item(PyObject* self, PyObject*) {
-  return guarded([&] { return check(scalar_object(tensor_of(self).item())); });
+  return guarded([&] {
+    const graph::Reading reading("Tensor.item()");
+    return check(scalar_object(tensor_of(self).item()));
+  });
 }
 
 PyObject* method_requires_grad(PyObject* self, PyObject* args, PyObject* kwargs) {

@@ -1,6 +1,7 @@
 // Tensor's arithmetic slots, over the operator table's functions and methods.
 #include <array>
 
+#include "graph/capture.h"
 #include "module.h"
 #include "op_function.h"
 #include "override.h"
@@ -231,6 +232,7 @@ int bool_slot(PyObject* self) {
       fail(ErrorKind::Runtime, "", "Boolean value of Tensor with ",
            tensor.numel() == 0 ? "no values" : "more than one value", " is ambiguous");
     }
+    const graph::Reading reading("bool(tensor)");
     return PyBool_FromLong(tensor.item().to_bool());
   }));
   return result ? result.get() == Py_True : -1;
@@ -238,6 +240,7 @@ int bool_slot(PyObject* self) {
 
 PyObject* int_slot(PyObject* self) {
   return guarded_slot(self, "__int__", [&] {
+    const graph::Reading reading("int(tensor)");
     Ref item = owned(item_object(self, "int"));
     return check(PyNumber_Long(item.get()));
   });
@@ -245,6 +248,7 @@ PyObject* int_slot(PyObject* self) {
 
 PyObject* float_slot(PyObject* self) {
   return guarded_slot(self, "__float__", [&] {
+    const graph::Reading reading("float(tensor)");
     Ref item = owned(item_object(self, "float"));
     return check(PyNumber_Float(item.get()));
   });
@@ -257,6 +261,7 @@ PyObject* index_slot(PyObject* self) {
       fail(ErrorKind::Type, "",
            "only integer tensors of a single element can be converted to an index");
     }
+    const graph::Reading reading("a tensor as an index");
     return check(PyLong_FromLongLong(tensor.item().to_int()));
   });
 }

@@ -165,10 +165,24 @@ PyObject* operator_table(PyObject*, PyObject*) {
   });
 }
 
+// The overloads that a name in rushlight.ops.aten has, and their form: add_ is add in place.
+std::pair<std::vector<const Operator*>, Form> named_overloads(std::string_view name) {
+  std::vector<const Operator*> found = Table::instance().overloads(name);
+  if (!found.empty() || !name.ends_with('_')) {
+    return {std::move(found), Form::Functional};
+  }
+  for (const Operator* op : Table::instance().overloads(name.substr(0, name.size() - 1))) {
+    if (op->variants & kInplace) {
+      found.push_back(op);
+    }
+  }
+  return {std::move(found), Form::Inplace};
+}
+
 PyObject* overload_names(PyObject*, PyObject* name) {
   return guarded([&] {
     Ref list = owned(PyList_New(0));
-    for (const Operator* op : Table::instance().overloads(text_of(name))) {
+    for (const Operator* op : named_overloads(text_of(name)).first) {
       const std::string& overload = op->schema.overload;
       Ref text = owned(PyUnicode_FromString(overload.empty() ? "default" : overload.c_str()));
       check(PyList_Append(list.get(), text.get()));
@@ -188,10 +202,11 @@ PyObject* operator_overload(PyObject*, PyObject* args) {
   return guarded([&] {
     std::string wanted = std::string(overload) == "default" ? "" : overload;
     OverloadSet set;
-    for (const Operator* op : Table::instance().overloads(name)) {
+    auto [overloads, form] = named_overloads(name);
+    for (const Operator* op : overloads) {
       if (wanted == "*" || op->schema.overload == wanted) {
         set.name = wanted == "*" ? name : op->schema.full_name();
-        set.signatures.push_back(make_signature(*op, Face::Operator, Form::Functional));
+        set.signatures.push_back(make_signature(*op, Face::Operator, form));
       }
     }
     if (set.signatures.empty()) {

@@ -2,6 +2,7 @@
 #include <rushlight/printing.h>
 
 #include "core_call.h"
+#include "graph/capture.h"
 #include "module.h"
 #include "override.h"
 #include "tensor_type.h"
@@ -78,6 +79,7 @@ PyObject* repr_slot(PyObject* self) {
     // A subclass prints under its own name; a parameter is shown as the tensor that it holds.
     const std::string name = type_name(self);
     const bool plain = Py_TYPE(self) == tensor_type || name == "Parameter" || name == "Buffer";
+    const graph::Reading reading("the text of a tensor");
     std::string text = to_string(tensor_of(self), plain ? "tensor" : name);
     return check(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
   });

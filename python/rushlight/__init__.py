@@ -34,6 +34,7 @@ newaxis = None
 
 # Names defined in a submodule that loads when one of them is first asked for.
 _LAZY = {
+    "compiler": ("compile",),
     "_data": ("asarray", "from_dlpack"),
     "_limits": ("finfo", "iinfo"),
     "_device": ("get_default_device", "set_default_device"),

@@ -203,6 +203,12 @@ void run(Segment& segment) {
   }
 }
 
+bool is_planned(const Segment& segment) {
+  graph::Hash key = plan_key(segment, live_storages(segment));
+  std::lock_guard<std::mutex> lock(cache().mutex);
+  return cache().plans.count(key) != 0;
+}
+
 Statistics statistics() {
   return {segments,        plans_made,        plan_hits, nodes_run,
           fused_nodes_run, fused_kernels_run, calls_run};

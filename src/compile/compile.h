@@ -8,6 +8,9 @@ namespace rushlight::compile {
 // Runs a segment: finds the plan of its structure, or makes one.
 RUSHLIGHT_API void run(graph::Segment& segment);
 
+// Whether a segment of this structure has a plan: `run` will make none.
+RUSHLIGHT_API bool is_planned(const graph::Segment& segment);
+
 struct Statistics {
   int64_t segments = 0;       // run
   int64_t plans = 0;          // made

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "autograd/engine.h"
@@ -20,6 +21,42 @@ std::deque<Settings>& all_settings() {
   static std::deque<Settings> settings(1);  // number 0 means none
   return settings;
 }
+
+// The sessions that will write storages which were there before.
+struct Writers {
+  std::mutex mutex;
+  std::unordered_map<const StorageImpl*, Session*> sessions;
+};
+
+Writers& writers() {
+  static auto* made = new Writers;  // threads may outlive static objects
+  return *made;
+}
+
+// The inputs have their memory: the segment that is about to write it may use it.
+void unmark_written(Session& session) {
+  if (session.written.empty()) {
+    return;
+  }
+  std::lock_guard<std::mutex> lock(writers().mutex);
+  for (StorageImpl* storage : session.written) {
+    writers().sessions.erase(storage);
+    storage->pending.store(false, std::memory_order_release);
+  }
+  session.written.clear();
+}
+
+// The session that makes or writes the storage; null where that is over.
+Session* session_of(const StorageImpl* storage) {
+  if (storage->release == release_pending) {
+    return static_cast<Session*>(storage->context);
+  }
+  std::lock_guard<std::mutex> lock(writers().mutex);
+  auto found = writers().sessions.find(storage);
+  return found == writers().sessions.end() ? nullptr : found->second;
+}
+
+thread_local const char* reading = "";
 
 // What became of a storage whose segment failed.
 struct Failure {
@@ -43,6 +80,7 @@ void fail_storages(Segment& segment, const std::string& text) {
 void run_segment(Session& session, Break reason, std::string_view what) {
   Segment& segment = session.segment;
   session.ids.clear();
+  unmark_written(session);
   bool work = false;
   for (const Node& node : segment.graph.nodes) {
     work = work || !is_view(node);
@@ -55,6 +93,7 @@ void run_segment(Session& session, Break reason, std::string_view what) {
   segment.what = std::string(what);
   const Settings& settings = settings_of(session.settings);
   session.running = true;
+  session.runner = std::this_thread::get_id();
   ThreadState saved = thread_state;
   thread_state.doors = 0;
   thread_state.capture = 0;
@@ -90,7 +129,7 @@ void run_segment(Session& session, Break reason, std::string_view what) {
 }
 
 void flush(Session& session, Break reason, std::string_view what) {
-  std::lock_guard<std::mutex> lock(session.mutex);
+  std::unique_lock<std::mutex> lock = lock_session(session);
   run_segment(session, reason, what);
 }
 
@@ -101,13 +140,16 @@ void compute(StorageImpl* storage) {
          "the tensor was never computed, since an operator before it failed: ",
          static_cast<Failure*>(storage->context)->text);
   }
-  auto* session = static_cast<Session*>(storage->context);
-  if (session == &this_session() && session->running) {
+  Session* session = session_of(storage);
+  if (session == nullptr) {
+    return;
+  }
+  if (session->running && session->runner == std::this_thread::get_id()) {
     fail(ErrorKind::Internal, "compile", "an operator reads a result that comes after it");
   }
-  std::lock_guard<std::mutex> lock(session->mutex);
+  std::unique_lock<std::mutex> lock = lock_session(*session);
   if (storage->pending.load(std::memory_order_acquire)) {
-    run_segment(*session, Break::Value, "");
+    run_segment(*session, Break::Value, reading);
   }
 }
 
@@ -165,10 +207,58 @@ bool is_capturing() {
   return thread_state.capture != 0;
 }
 
-void flush_capture() {
+void flush_capture(std::string_view what) {
   if (thread_state.capture != 0 && !this_session().running) {
-    flush(this_session(), Break::Value, "");
+    flush(this_session(), Break::Value, what);
   }
+}
+
+Reading::Reading(const char* what) : before_(std::exchange(reading, what)) {}
+
+Reading::~Reading() {
+  reading = before_;
+}
+
+uint32_t suspend_capture(std::string_view what) {
+  flush_capture(what);
+  uint32_t suspended = thread_state.capture;
+  thread_state.capture = 0;
+  thread_state.doors &= ~static_cast<uint32_t>(kCaptureDoor);
+  return suspended;
+}
+
+void resume_capture(uint32_t suspended) {
+  if (suspended != 0) {
+    thread_state.capture = suspended;
+    thread_state.doors |= kCaptureDoor;
+  }
+}
+
+void (*wait_for_segment)(std::mutex& mutex) = nullptr;
+
+std::unique_lock<std::mutex> lock_session(Session& session) {
+  std::unique_lock<std::mutex> lock(session.mutex, std::try_to_lock);
+  if (lock.owns_lock()) {
+    return lock;
+  }
+  if (wait_for_segment == nullptr) {
+    session.mutex.lock();
+  } else {
+    wait_for_segment(session.mutex);
+  }
+  return std::unique_lock<std::mutex>(session.mutex, std::adopt_lock);
+}
+
+void mark_written(Session& session, StorageImpl* input) {
+  if (input->pending.load(std::memory_order_relaxed)) {
+    return;  // made or written already
+  }
+  {
+    std::lock_guard<std::mutex> lock(writers().mutex);
+    writers().sessions.emplace(input, &session);
+  }
+  session.written.push_back(input);
+  input->pending.store(true, std::memory_order_release);
 }
 
 void end_segment(const Invocation& inv) {

@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
@@ -26,7 +28,7 @@ struct Segment {
   Graph graph;
   std::vector<StorageImpl*> storages;
   Break reason = Break::Close;
-  std::string what;  // Break::Operator: its name
+  std::string what;  // Break::Operator: its name; Break::Value: what read (Reading)
 
   // Whether anybody but the segment can see the storage.
   bool is_live(int storage) const {
@@ -61,8 +63,29 @@ RUSHLIGHT_API bool open_capture(uint32_t settings);
 RUSHLIGHT_API void close_capture(bool failing);
 RUSHLIGHT_API bool is_capturing();
 // Runs what is pending on this thread, for those who touch what operators touch (generators, memory
-// lent to others). Nothing where no capture is open.
-RUSHLIGHT_API void flush_capture();
+// lent to others), and `what` names. Nothing where no capture is open.
+RUSHLIGHT_API void flush_capture(std::string_view what);
+
+// For as long as it lives, what reads memory on this thread is called `what` in reports.
+class RUSHLIGHT_API Reading {
+ public:
+  explicit Reading(const char* what);
+  ~Reading();
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  const char* before_;
+};
+
+// Suspends capture until it is resumed with the number given back; 0 where none is open. What is
+// pending runs first, since what follows runs at once and may write what it reads.
+RUSHLIGHT_API uint32_t suspend_capture(std::string_view what);
+RUSHLIGHT_API void resume_capture(uint32_t suspended);
+
+// How a thread waits while another runs a segment; null: `mutex.lock()`. Python lets its own lock
+// go meanwhile, for the segment may need it.
+RUSHLIGHT_API extern void (*wait_for_segment)(std::mutex& mutex);
 
 // Suspends capture for a scope: what runs inside runs at once.
 class RUSHLIGHT_API Suspend {

@@ -364,8 +364,12 @@ void capture_call(Invocation& inv) {
     }
   }
   {
-    std::lock_guard<std::mutex> lock(session.mutex);
+    std::unique_lock<std::mutex> lock = lock_session(session);
     append(session, inv);
+    if (inv.form != Form::Functional) {
+      for_each_tensor(inv.results, inv.result_count,
+                      [&](const Tensor& item) { mark_written(session, item.storage()); });
+    }
   }
   if (inv.form != Form::Functional) {
     for (int i = 0; i < inv.result_count; ++i) {
@@ -386,7 +390,7 @@ void capture_view(Invocation& inv) {
   Session& session = this_session();
   // Views of what no operator has touched are entered when one does.
   if (views && session.ids.find(base) >= 0) {
-    std::lock_guard<std::mutex> lock(session.mutex);
+    std::unique_lock<std::mutex> lock = lock_session(session);
     append(session, inv);
   }
 }

@@ -1,7 +1,10 @@
 // How the capture door writes calls down.
 #pragma once
 
+#include <atomic>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 #include "graph/capture.h"
 #include "graph/storage_map.h"
@@ -13,10 +16,18 @@ struct Session {
   Segment segment;
   StorageMap ids;
   uint32_t settings = 0;
-  bool running = false;  // a segment of it
-  std::mutex mutex;      // other threads may ask for a pending storage
+  // Inputs that the segment writes: pending until it has run, though they have their memory.
+  std::vector<StorageImpl*> written;
+  std::atomic<bool> running{false};       // a segment of it
+  std::atomic<std::thread::id> runner{};  // the thread that runs it
+  std::mutex mutex;                       // other threads may ask for a pending storage
 };
 Session& this_session();
+std::unique_lock<std::mutex> lock_session(Session& session);
+
+// Whoever reads the input's memory from now on waits for the session's segment. The session is
+// locked.
+void mark_written(Session& session, StorageImpl* input);
 
 // Runs what is pending since this call cannot be captured.
 void end_segment(const Invocation& inv);

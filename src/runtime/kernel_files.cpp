@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #if __has_include("codegen_identity.h")
 #include "codegen_identity.h"
@@ -121,6 +123,70 @@ bool write_all(int file, const char* bytes, size_t size) {
   return true;
 }
 
+// What artifacts are made of, and what they brought.
+struct Objects {
+  std::mutex mutex;
+  std::map<std::pair<codegen::Level, uint64_t>, std::string> kept;  // empty: its file has it
+};
+
+Objects& objects() {
+  static auto* made = new Objects;  // threads may outlive static objects
+  return *made;
+}
+
+void keep(codegen::Level level, uint64_t key, const std::string& object) {
+  std::lock_guard<std::mutex> lock(objects().mutex);
+  objects().kept.try_emplace({level, key}, object);
+}
+
+bool find_kept(codegen::Level level, uint64_t key, std::string* object) {
+  std::lock_guard<std::mutex> lock(objects().mutex);
+  auto found = objects().kept.find({level, key});
+  if (found == objects().kept.end() || found->second.empty()) {
+    return false;
+  }
+  *object = found->second;
+  return true;
+}
+
+constexpr std::string_view kArtifacts = "RLARTF01";
+
+std::string object_name(const Header& header) {
+  char name[64];
+  std::snprintf(name, sizeof(name), "%016llx-%s", static_cast<unsigned long long>(header.key),
+                codegen::kLevelNames[header.level]);
+  return name;
+}
+
+// Calls `visit(header, object)` for each entry; false where the bytes are damaged.
+template <typename F>
+bool for_each_artifact(std::string_view bytes, F&& visit) {
+  if (!bytes.starts_with(kArtifacts)) {
+    return false;
+  }
+  bytes.remove_prefix(kArtifacts.size());
+  while (!bytes.empty()) {
+    Header header;
+    if (bytes.size() < sizeof(Header)) {
+      return false;
+    }
+    std::memcpy(&header, bytes.data(), sizeof(Header));
+    bytes.remove_prefix(sizeof(Header));
+    if (header.size > bytes.size() || header.level >= std::size(codegen::kLevelNames)) {
+      return false;
+    }
+    std::string object(bytes.substr(0, header.size));
+    bytes.remove_prefix(header.size);
+    Header expected = header_for(static_cast<codegen::Level>(header.level), header.key, object);
+    expected.identity = header.identity;
+    if (std::memcmp(&expected, &header, sizeof(Header)) != 0) {
+      return false;
+    }
+    visit(header, object);
+  }
+  return true;
+}
+
 }  // namespace
 
 const char* kernel_code_identity() {
@@ -128,6 +194,9 @@ const char* kernel_code_identity() {
 }
 
 bool read_kernel_file(codegen::Level level, uint64_t key, std::string* object) {
+  if (find_kept(level, key, object)) {
+    return true;
+  }
   std::string content;
   if (directory().empty() || !read_whole(path_of(level, key), &content) ||
       content.size() < sizeof(Header)) {
@@ -139,11 +208,13 @@ bool read_kernel_file(codegen::Level level, uint64_t key, std::string* object) {
     return false;
   }
   *object = std::move(body);
+  keep(level, key, "");
   return true;
 }
 
 void write_kernel_file(codegen::Level level, uint64_t key, const std::string& object) {
   if (directory().empty()) {
+    keep(level, key, object);
     return;
   }
   static std::atomic<unsigned> counter{0};
@@ -156,6 +227,7 @@ void write_kernel_file(codegen::Level level, uint64_t key, const std::string& ob
     file = open(temporary.c_str(), flags, 0600);
   }
   if (file < 0) {
+    keep(level, key, object);
     return;
   }
   Header header = header_for(level, key, object);
@@ -165,7 +237,50 @@ void write_kernel_file(codegen::Level level, uint64_t key, const std::string& ob
   good = close(file) == 0 && good;
   if (!good || rename(temporary.c_str(), path.c_str()) != 0) {
     unlink(temporary.c_str());
+    keep(level, key, object);
+    return;
   }
+  keep(level, key, "");
+}
+
+std::string save_kernel_artifacts(std::vector<std::string>* names) {
+  std::vector<std::pair<codegen::Level, uint64_t>> known;
+  {
+    std::lock_guard<std::mutex> lock(objects().mutex);
+    for (const auto& [at, object] : objects().kept) {
+      known.push_back(at);
+    }
+  }
+  std::string bytes(kArtifacts);
+  for (auto [level, key] : known) {
+    std::string object;
+    if (!read_kernel_file(level, key, &object)) {
+      continue;  // its file is gone
+    }
+    Header header = header_for(level, key, object);
+    bytes.append(reinterpret_cast<const char*>(&header), sizeof(header));
+    bytes += object;
+    names->push_back(object_name(header));
+  }
+  return bytes;
+}
+
+bool load_kernel_artifacts(std::string_view bytes, std::vector<std::string>* names) {
+  if (!for_each_artifact(bytes, [](const Header&, const std::string&) {})) {
+    return false;
+  }
+  for_each_artifact(bytes, [&](const Header& header, const std::string& object) {
+    auto level = static_cast<codegen::Level>(header.level);
+    if (header.identity != header_for(level, header.key, object).identity) {
+      return;
+    }
+    names->push_back(object_name(header));
+    std::string before;
+    if (!read_kernel_file(level, header.key, &before)) {
+      write_kernel_file(level, header.key, object);
+    }
+  });
+  return true;
 }
 
 }  // namespace rushlight

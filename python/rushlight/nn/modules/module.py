@@ -98,9 +98,13 @@ class Module(Members, Traversal, Conversion, State):
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
 
+    # Set by compile(): what calls go through.
+    _compiled_call_impl = None
+
     def _call_impl(self, *args, **kwargs):
         if (
-            self._forward_hooks
+            self._compiled_call_impl
+            or self._forward_hooks
             or self._forward_pre_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
@@ -109,18 +113,27 @@ class Module(Members, Traversal, Conversion, State):
             or _backward_hooks
             or _backward_pre_hooks
         ):
+            if self._compiled_call_impl is not None:
+                return self._compiled_call_impl(*args, **kwargs)
             return _hooks.call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
     __call__ = _call_impl
 
     def compile(self, *args, **kwargs) -> None:
-        """Compiles `forward`; this build cannot."""
-        raise NotImplementedError(
-            f"{type(self).__name__}.compile(): this build of Rushlight has no compiler for whole "
-            "modules; "
-            "call the module directly"
-        )
+        """Compiles the module's calls in place; takes what `torch.compile` takes."""
+        from ...compiler import compile
+
+        def call(*call_args, **call_kwargs):
+            return _hooks.call_with_hooks(self, call_args, call_kwargs)
+
+        call.__name__ = call.__qualname__ = f"{type(self).__name__}.__call__"
+        self.__dict__["_compiled_call_impl"] = compile(call, *args, **kwargs)
+
+    def __getstate__(self) -> dict:
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)  # copies are not compiled
+        return state
 
     # Hooks around the call.
 

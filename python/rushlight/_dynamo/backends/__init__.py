@@ -1,0 +1,1 @@
+"""Back ends: what runs captured graphs."""

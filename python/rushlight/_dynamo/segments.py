@@ -1,0 +1,83 @@
+"""What the core calls while segments run: reports, and errors that name a line of the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+import types
+
+from rushlight._dynamo import exc
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_local = threading.local()
+
+
+def user_frame() -> types.FrameType | None:
+    """The innermost frame that is not this package's: the line of the program that runs."""
+    frame = sys._getframe(1)
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame
+
+
+def describe(frame: types.FrameType | None) -> str:
+    """As tracebacks show a frame: file, line, function, and the line itself."""
+    if frame is None:
+        return ""
+    stack = traceback.extract_stack(frame, limit=1)
+    return "".join(traceback.format_list(stack)).rstrip()
+
+
+# What a program may read under fullgraph=True: PyTorch captures these as unbacked numbers.
+_SCALARS = {"Tensor.item()", "Tensor.tolist()", "int(tensor)", "float(tensor)"}
+
+
+def fullgraph_break(name: str, what: str) -> None:
+    """Called where a value is read in a function compiled with fullgraph=True."""
+    if getattr(_local, "allow_breaks", 0) or what in _SCALARS:
+        return
+    frame = user_frame()
+    cause = what or "the memory of a tensor"
+    raise exc.Unsupported(
+        f"fullgraph=True, but the graph of '{name}' ends here: {cause} needs a value that has not "
+        "been computed\n"
+        "  Hint: use torch.where or torch.cond in place of a branch on data, move the line out of "
+        "the compiled function, or compile with fullgraph=False\n\n"
+        f"from user code:\n{describe(frame)}",
+        gb_type=cause,
+        real_stack=traceback.extract_stack(frame) if frame is not None else None,
+    )
+
+
+def limit_hit(name: str, limit: int, fullgraph: bool) -> None:
+    """Called for each graph beyond recompile_limit, which runs operator by operator."""
+    text = (
+        f"torch.compile hit recompile_limit ({limit}) in '{name}': "
+        "graphs of other structures run operator by operator"
+    )
+    if fullgraph:
+        raise exc.FailOnRecompileLimitHit(text)
+    import warnings
+
+    warnings.warn(text, stacklevel=2)
+
+
+def wrong_result(backend: object, text: str) -> None:
+    """Called where a back end's callable gave something else than the graph's results."""
+    raise exc.BackendCompilerFailed(backend, TypeError(text), user_frame())
+
+
+class allow_breaks:
+    """While entered, fullgraph=True is no error on this thread."""
+
+    def __init__(self, on: bool = True) -> None:
+        self._on = on
+
+    def __enter__(self) -> None:
+        self._before = getattr(_local, "allow_breaks", 0)
+        _local.allow_breaks = int(self._on)
+
+    def __exit__(self, *exception: object) -> None:
+        _local.allow_breaks = self._before

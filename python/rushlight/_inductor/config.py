@@ -1,0 +1,144 @@
+"""Options of `torch.compile(options=...)`.
+
+They name choices of PyTorch's compiler. This one makes the same kernel for every choice: results
+are eager's bit for bit, random streams too, so there is nothing to trade. Names and types are
+checked, so that a misspelled option is an error here as there.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+
+debug = False
+disable_progress = True
+verbose_progress = False
+fx_graph_cache = True
+cpp_wrapper = False
+dce = False
+size_asserts = True
+nan_asserts = False
+alignment_asserts = True
+inplace_buffers = True
+allow_buffer_reuse = True
+memory_planning = False
+memory_pool = "intermediates"
+use_fast_math = False
+epilogue_fusion = True
+prologue_fusion = False
+epilogue_fusion_first = False
+pattern_matcher = True
+group_fusion = False
+batch_fusion = True
+split_cat_fx_passes = True
+reorder_for_locality = True
+reorder_for_peak_memory = True
+max_autotune = False
+max_autotune_pointwise = False
+max_autotune_gemm = False
+max_autotune_gemm_backends = "ATEN,TRITON,CPP"
+coordinate_descent_tuning = False
+coordinate_descent_check_all_directions = False
+search_autotune_cache = False
+force_fuse_int_mm_with_mul = False
+use_mixed_mm = True
+shape_padding = True
+comprehensive_padding = True
+pad_channels_last = False
+permute_fusion = False
+layout_optimization = True
+force_layout_optimization = False
+keep_output_stride = True
+fallback_random = False
+freezing = False
+freezing_discard_parameters = False
+constant_and_index_propagation = True
+joint_graph_constant_folding = True
+split_reductions = True
+combo_kernels = False
+benchmark_kernel = False
+benchmark_fusion = False
+unroll_reductions_threshold = 8
+max_fusion_size = 64
+max_pointwise_cat_inputs = 8
+realize_reads_threshold = 4
+realize_opcount_threshold = 30
+compile_threads = 1
+worker_start_method = "subprocess"
+emulate_precision_casts = False
+deterministic = False
+post_grad_custom_pre_pass: Callable | None = None
+post_grad_custom_post_pass: Callable | None = None
+joint_custom_pre_pass: Callable | None = None
+joint_custom_post_pass: Callable | None = None
+pre_grad_custom_pass: Callable | None = None
+guard_filter_fn: Callable | None = None
+cpu_backend = "cpp"
+cuda_backend = "triton"
+
+triton = types.SimpleNamespace(
+    cudagraphs=False,
+    cudagraph_trees=True,
+    cudagraph_skip_dynamic_graphs=False,
+    unique_kernel_names=True,
+    descriptive_names="original_aten",
+    persistent_reductions=True,
+    multi_kernel=0,
+    autotune_at_compile_time=None,
+    prefer_nd_tiling=False,
+    max_tiles=None,
+)
+cpp = types.SimpleNamespace(
+    threads=-1,
+    no_redundant_loops=True,
+    simdlen=None,
+    min_chunk_size=512,
+    max_horizontal_fusion_size=16,
+    enable_kernel_profile=False,
+    weight_prepack=True,
+    vec_isa_ok=None,
+    enable_floating_point_contract_flag="off",
+)
+trace = types.SimpleNamespace(
+    enabled=False,
+    debug_dir=None,
+    debug_log=False,
+    info_log=False,
+    fx_graph=True,
+    ir_pre_fusion=True,
+    output_code=True,
+    graph_diagram=False,
+    draw_orig_fx_graph=False,
+    log_autotuning_results=False,
+    upload_tar=None,
+)
+
+
+def options() -> dict[str, object]:
+    """The options by name, `triton.cudagraphs` and the like too, with their defaults."""
+    found: dict[str, object] = {}
+    for name, value in globals().items():
+        if name.startswith("_") or name in ("types", "Callable", "annotations"):
+            continue
+        if isinstance(value, types.SimpleNamespace):
+            found.update({f"{name}.{key}": item for key, item in vars(value).items()})
+        elif not isinstance(value, types.FunctionType):
+            found[name] = value
+    return found
+
+
+def check(given: dict[str, object]) -> None:
+    """RuntimeError for a name that is no option, or a value of another type."""
+    known = options()
+    for name, value in given.items():
+        attribute = name.replace("-", "_")
+        if attribute not in known:
+            raise RuntimeError(
+                f"Unexpected optimization option {name}, known options are {list(known)}"
+            )
+        default = known[attribute]
+        if default is not None and type(value) is not type(default):
+            raise RuntimeError(
+                f"Unexpected type of attr {name}, got {type(value).__name__} should be "
+                f"{type(default).__name__}"
+            )

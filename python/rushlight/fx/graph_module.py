@@ -1,0 +1,249 @@
+"""A module whose `forward` is a graph's code."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import linecache
+from collections.abc import Callable
+
+from rushlight.fx.graph import Graph
+from rushlight.nn.modules.module import Module
+
+_numbers = itertools.count()
+
+
+def _run_source(source: str, names: dict[str, object]) -> Callable:
+    """Defines `forward`; tracebacks show its lines."""
+    file = f"<eval_with_key>.{next(_numbers)}"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    namespace = dict(names)
+    exec(compile(source, file, "exec"), namespace)
+    return namespace["forward"]
+
+
+def _copy_attribute(source: object, target: Module, path: str) -> None:
+    """Gives `target` what is at the path in `source`, with empty modules on the way."""
+    *prefix, name = path.split(".")
+    for part in prefix:
+        source = getattr(source, part)
+        if not hasattr(target, part):
+            setattr(target, part, Module())
+        target = getattr(target, part)
+    found = getattr(source, name)
+    if type(found).__name__ == "Tensor":
+        target.register_buffer(name, found)
+    else:
+        setattr(target, name, found)
+
+
+def _set_path(module: Module, path: str, value: object) -> None:
+    *prefix, name = path.split(".")
+    for part in prefix:
+        if not hasattr(module, part):
+            setattr(module, part, Module())
+        module = getattr(module, part)
+    setattr(module, name, value)
+
+
+class GraphModule(Module):
+    """A module that runs `graph`. `root` has what the graph reads and calls: a module or a dict.
+
+    `recompile()` after changing the graph: `code` and `forward` are of the last time.
+    """
+
+    def __new__(cls, *args: object, **kwargs: object) -> GraphModule:
+        # A class of its own, so that its forward can be its own.
+        for base in cls.__mro__:
+            if base is GraphModule or not base.__dict__.get("_is_instance_class"):
+                made = type(cls.__name__, (cls,), {"_is_instance_class": True})
+                return super().__new__(made)
+        raise AssertionError("GraphModule has no base")
+
+    def __init__(
+        self, root: Module | dict[str, object], graph: Graph, class_name: str = "GraphModule"
+    ) -> None:
+        super().__init__()
+        type(self).__name__ = class_name
+        self.__dict__["meta"] = {}
+        if isinstance(root, Module):
+            self.training = root.training
+        for node in graph.nodes:
+            if node.op not in ("get_attr", "call_module"):
+                continue
+            if isinstance(root, Module):
+                _copy_attribute(root, self, node.target)
+            elif node.target not in root:
+                raise RuntimeError(
+                    f"Node {node} referenced target {node.target} but that target was not provided "
+                    "in `root`!"
+                )
+            else:
+                _set_path(self, node.target, root[node.target])
+        self.graph = graph
+
+    @property
+    def graph(self) -> Graph:
+        """The graph; assigning one recompiles."""
+        return self.__dict__["_graph"]
+
+    @graph.setter
+    def graph(self, graph: Graph) -> None:
+        if not isinstance(graph, Graph):
+            raise AssertionError(f"Expected a Graph instance, but got {type(graph)}")
+        if graph.owning_module is not None and graph.owning_module is not self:
+            graph = copy.deepcopy(graph)
+        self.__dict__["_graph"] = graph
+        graph.owning_module = self
+        self.recompile()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "graph":
+            GraphModule.graph.fset(self, value)
+        else:
+            super().__setattr__(name, value)
+
+    def recompile(self):
+        """Writes the code of the graph as it is now; gives it."""
+        code = self.graph.python_code()
+        self.__dict__["_code"] = code.src
+        type(self).forward = _run_source(code.src, code.globals)
+        return code
+
+    @property
+    def code(self) -> str:
+        """The source of `forward`."""
+        return self.__dict__["_code"]
+
+    def print_readable(
+        self,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        **kwargs: object,
+    ) -> str:
+        """Prints the code with the types of tensors; gives it."""
+        source = self.graph.python_code(verbose=True).src.strip("\n")
+        body = "\n".join(f"    {line}" if line else "" for line in source.split("\n"))
+        text = f"class {type(self).__name__}(torch.nn.Module):\n{body}\n"
+        if print_output:
+            print(text)
+        return text
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                super().__str__(),
+                self.code,
+                "# To see more debug info, please use `graph_module.print_readable()`",
+            ]
+        )
+
+    # ---- Submodules ----------------------------------------------------------------------------
+
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Adds a module at a path; whether it could be."""
+        *prefix, name = target.split(".")
+        at: object = self
+        for part in prefix:
+            if not hasattr(at, part):
+                setattr(at, part, Module())
+            at = getattr(at, part)
+            if not isinstance(at, Module):
+                return False
+        at.add_module(name, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Deletes the module at a path; whether there was one."""
+        *prefix, name = target.split(".")
+        at: object = self
+        for part in prefix:
+            at = getattr(at, part, None)
+        if not isinstance(getattr(at, name, None), Module):
+            return False
+        delattr(at, name)
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Deletes the modules that no node calls or reads."""
+        used: set[str] = set()
+        for node in self.graph.nodes:
+            if node.op in ("call_module", "get_attr"):
+                parts = node.target.split(".")
+                used.update(".".join(parts[:i]) for i in range(1, len(parts) + 1))
+                if node.op == "call_module":
+                    inner = self.get_submodule(node.target)
+                    used.update(f"{node.target}.{name}" for name, _ in inner.named_modules())
+        for name in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(name)
+
+    # ---- Copies --------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict) -> GraphModule:
+        bare = Module()
+        bare.__dict__.update(
+            {
+                key: copy.deepcopy(value, memo)
+                for key, value in self.__dict__.items()
+                if key not in ("_graph", "_code", "meta")
+            }
+        )
+        made = GraphModule(bare, copy.deepcopy(self.graph), type(self).__name__)
+        made.__dict__["meta"] = dict(self.meta)
+        return made
+
+    def __copy__(self) -> GraphModule:
+        made = GraphModule(self, copy.deepcopy(self.graph), type(self).__name__)
+        made.__dict__["meta"] = dict(self.meta)
+        return made
+
+    def __reduce__(self) -> tuple:
+        members = {
+            key: value
+            for key, value in self.__dict__.items()
+            if key not in ("_graph", "_code", "meta")
+        }
+        return _restore, (members, _portable(self.graph), type(self).__name__)
+
+
+def _portable(graph: Graph) -> list:
+    """The nodes as data that can be pickled: functions by their names."""
+    from rushlight.fx.node import map_arg
+
+    return [
+        (
+            node.op,
+            node.target,
+            map_arg(node.args, lambda n: _Reference(n.name)),
+            map_arg(node.kwargs, lambda n: _Reference(n.name)),
+            node.name,
+        )
+        for node in graph.nodes
+    ]
+
+
+class _Reference:
+    """A node by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _restore(members: dict, rows: list, class_name: str) -> GraphModule:
+    from rushlight.fx.node import map_aggregate
+
+    graph = Graph()
+    nodes: dict[str, object] = {}
+
+    def find(item: object) -> object:
+        return nodes[item.name] if isinstance(item, _Reference) else item
+
+    for op, target, args, kwargs, name in rows:
+        nodes[name] = graph.create_node(
+            op, target, map_aggregate(args, find), map_aggregate(kwargs, find), name
+        )
+    bare = Module()
+    bare.__dict__.update(members)
+    return GraphModule(bare, graph, class_name)
