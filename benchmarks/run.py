@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rows import LARGE, ROWS, Row
+from rows_attention import ATTENTION_ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -143,7 +144,7 @@ def main() -> None:
         f"| resident after import | {mine[1]:.0f} MiB | {other[1]:.0f} MiB | < 40 MB |",
         "",
     ]
-    rows = [row for row in ROWS if options.only in row.name]
+    rows = [row for row in ROWS + ATTENTION_ROWS if options.only in row.name]
     for threads in options.threads.split(","):
         lines += table(int(threads), rows, rushlight, torch, options.rounds)
     options.output.parent.mkdir(exist_ok=True)

@@ -247,6 +247,24 @@ bool ElementTrace::element_like(Invocation& inv) {
   return true;
 }
 
+// masked_fill(self, mask, value), which has a kernel of its own.
+bool ElementTrace::fill_masked(Invocation& inv) {
+  if (inv.op->name() != "masked_fill") {
+    return false;
+  }
+  const TracedValue self = value(inv.arguments[0].tensor());
+  const TracedValue mask = value(inv.arguments[1].tensor());
+  if (mask.dtype != DType::Bool) {
+    fail(ErrorKind::Runtime, inv.op->name(),
+         "only supports boolean masks, but got mask with dtype ", mask.dtype);
+  }
+  const Value& filling = inv.arguments[2];
+  Expr filled = filling.is_tensor() ? convert_traced(value(filling.tensor()).expr, self.dtype)
+                                    : constant_of(filling.to_scalar(), self.dtype);
+  write(inv, {loop::select(mask.expr, filled, self.expr), self.dtype});
+  return true;
+}
+
 bool ElementTrace::handles(Invocation& inv) {
   bool any = false;
   for_each_tensor(inv.arguments, inv.argument_count,
@@ -260,6 +278,9 @@ bool ElementTrace::handles(Invocation& inv) {
     TracedOperands operands(*this, inv);
     const Expr made = elementwise_expression(*inv.op, inv, typing, operands);
     write(inv, {convert_traced(made, typing.out), typing.out});
+    return true;
+  }
+  if (fill_masked(inv)) {
     return true;
   }
   if (inv.op->kind == Kind::Composition && inv.op->name() != "contiguous") {

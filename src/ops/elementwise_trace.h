@@ -52,6 +52,7 @@ class ElementTrace {
   bool handles(Invocation& inv);
   bool index(Invocation& inv);
   bool element_like(Invocation& inv);
+  bool fill_masked(Invocation& inv);
   void write(Invocation& inv, const TracedValue& made);
   const Symbol* find(const Tensor& tensor) const;
   Symbol as_indexed(const Tensor& tensor);

@@ -18,6 +18,14 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> object:
+    if name == "attention":  # rarely needed, so not imported with the rest
+        import importlib
+
+        return importlib.import_module(f"{__name__}.attention")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 def factory_kwargs(kwargs: dict | None) -> dict:
     """The device, dtype and memory format among a module's arguments, alone or in
     `factory_kwargs`.
