@@ -3,11 +3,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include "compile/fused.h"
+#include "compile/passes.h"
 #include "graph/execute.h"
 #include "runtime/log.h"
 #include "runtime/parallel.h"
@@ -21,11 +23,13 @@ using graph::Segment;
 struct Step {
   int node = -1;  // run by its operator, where fused is null
   std::unique_ptr<Fused> fused;
-  std::vector<int> drops;  // storages that no later step touches
+  std::vector<std::pair<int, int>> reuses;  // a storage it makes, and whose memory that takes
+  std::vector<int> drops;                   // storages that no later step touches
 };
 
 // How segments of one structure are run.
 struct Plan {
+  std::vector<std::pair<int, int>> rewrites;
   std::vector<Step> steps;
   int nodes = 0;
   int fused_nodes = 0;
@@ -75,41 +79,59 @@ graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live) {
   return key;
 }
 
+// How many groups may become kernels: RUSHLIGHT_BISECT, for finding the one that is wrong.
+bool may_fuse() {
+  static const char* given = std::getenv("RUSHLIGHT_BISECT");
+  static std::atomic<int64_t> groups{0};
+  return given == nullptr || groups++ < std::atoll(given);
+}
+
 std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>& live) {
-  const Graph& graph = segment.graph;
+  Draft draft = plan_graph(segment.graph, live);
+  const Graph& graph = draft.graph;
   auto plan = std::make_shared<Plan>();
-  std::vector<Group> groups = fuse(graph, live);
-  Users users = users_of(graph);
+  plan->rewrites = draft.rewrites;
+  Users users = users_of(graph, draft.dropped);
   std::vector<int> group_of(graph.nodes.size(), -1);
-  for (size_t i = 0; i < groups.size(); ++i) {
-    for (int node : groups[i].nodes) {
+  for (size_t i = 0; i < draft.groups.size(); ++i) {
+    for (int node : draft.groups[i].nodes) {
       group_of[static_cast<size_t>(node)] = static_cast<int>(i);
     }
   }
-  std::vector<int> last(graph.storages.size(), -1);  // group
-  for (size_t s = 0; s < last.size(); ++s) {
+  std::vector<std::vector<int>> drops(draft.groups.size());
+  for (size_t s = 0; s < users.size(); ++s) {
+    int last = -1;
     for (int user : users[s]) {
-      last[s] = std::max(last[s], group_of[static_cast<size_t>(user)]);
+      last = std::max(last, group_of[static_cast<size_t>(user)]);
+    }
+    if (last >= 0) {
+      drops[static_cast<size_t>(last)].push_back(static_cast<int>(s));
     }
   }
-  for (size_t i = 0; i < groups.size(); ++i) {
+  for (size_t i = 0; i < draft.groups.size(); ++i) {
+    Group& group = draft.groups[i];
+    plan->nodes += static_cast<int>(group.nodes.size());
+    if (!group.fuses || !may_fuse()) {
+      for (int node : group.nodes) {
+        plan->steps.emplace_back();
+        plan->steps.back().node = node;
+      }
+      plan->steps.back().drops = std::move(drops[i]);
+      continue;
+    }
+    plan->fused_nodes += static_cast<int>(group.nodes.size());
+    std::vector<bool> stored(graph.storages.size());
+    for (size_t s = 0; s < stored.size(); ++s) {
+      stored[s] = is_stored(static_cast<int>(s), group.nodes, users, live);
+    }
     Step step;
-    for (size_t s = 0; s < last.size(); ++s) {
-      if (last[s] == static_cast<int>(i)) {
-        step.drops.push_back(static_cast<int>(s));
+    step.fused = std::make_unique<Fused>(graph, std::move(group), stored);
+    for (const Reuse& reuse : draft.reuses) {
+      if (reuse.group == static_cast<int>(i)) {
+        step.reuses.emplace_back(reuse.made, reuse.spent);
       }
     }
-    plan->nodes += static_cast<int>(groups[i].nodes.size());
-    if (groups[i].fuses) {
-      plan->fused_nodes += static_cast<int>(groups[i].nodes.size());
-      std::vector<bool> stored(graph.storages.size());
-      for (size_t s = 0; s < stored.size(); ++s) {
-        stored[s] = is_stored(static_cast<int>(s), groups[i].nodes, users, live);
-      }
-      step.fused = std::make_unique<Fused>(graph, std::move(groups[i]), stored);
-    } else {
-      step.node = groups[i].nodes[0];
-    }
+    step.drops = std::move(drops[i]);
     plan->steps.push_back(std::move(step));
   }
   return plan;
@@ -156,7 +178,13 @@ std::string describe(const Graph& graph, const Plan& plan) {
   return text;
 }
 
-std::shared_ptr<Plan> find_plan(const Segment& segment) {
+void rewrite(Graph& graph, const Plan& plan) {
+  for (auto [operand, value] : plan.rewrites) {
+    graph.operands[static_cast<size_t>(operand)] = value;
+  }
+}
+
+std::shared_ptr<Plan> find_plan(Segment& segment) {
   std::vector<bool> live = live_storages(segment);
   graph::Hash key = plan_key(segment, live);
   {
@@ -164,12 +192,14 @@ std::shared_ptr<Plan> find_plan(const Segment& segment) {
     auto found = cache().plans.find(key);
     if (found != cache().plans.end()) {
       ++plan_hits;
+      rewrite(segment.graph, *found->second);
       return found->second;
     }
   }
   double start = now_ms();
   std::shared_ptr<Plan> plan = make_plan(segment, live);
   double planned = now_ms();
+  rewrite(segment.graph, *plan);
   compile_kernels(segment, *plan);
   ++plans_made;
   if (is_logged("plans")) {
@@ -192,6 +222,9 @@ void run(Segment& segment) {
   for (Step& step : plan->steps) {
     if (step.fused != nullptr) {
       ++fused_kernels_run;
+      for (auto [made, spent] : step.reuses) {
+        graph::take_memory(segment, made, spent);
+      }
       step.fused->run(segment);
     } else {
       ++calls_run;

@@ -192,8 +192,12 @@ void Fused::prepare(const graph::Segment& segment) {
 }
 
 void Fused::run(graph::Segment& segment) {
+  // Storages that took the memory of others have it already, but must not be bound as empty.
   for (int storage : made_) {
-    graph::allocate_storage(segment.storages[static_cast<size_t>(storage)]);
+    StorageImpl* made = segment.storages[static_cast<size_t>(storage)];
+    if (made->pending.load(std::memory_order_relaxed)) {
+      graph::allocate_storage(made);
+    }
   }
   Bound bound;
   bind(segment, true, bound);

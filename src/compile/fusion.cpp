@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "compile/fused.h"
+#include "compile/passes.h"
 #include "graph/execute.h"
 #include "ops/elementwise_expression.h"
 #include "ops/iteration.h"
@@ -145,16 +146,17 @@ bool join_spaces(const Space& a, const Space& b, Space* joined) {
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const std::vector<bool>& live)
+  Fuser(const Graph& graph, const std::vector<bool>& live, const std::vector<bool>& dropped)
       : graph_(graph),
         live_(live),
-        users_(users_of(graph)),
+        dropped_(dropped),
+        users_(users_of(graph, dropped)),
         group_of_(graph.nodes.size(), -1),
         history_(graph.storages.size()) {}
 
   std::vector<Group> run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (!is_view(graph_.nodes[i])) {
+      if (!is_view(graph_.nodes[i]) && !dropped_[i]) {
         add(static_cast<int>(i));
       }
     }
@@ -438,6 +440,7 @@ class Fuser {
 
   const Graph& graph_;
   const std::vector<bool>& live_;
+  const std::vector<bool>& dropped_;
   Users users_;
   std::vector<State> states_;
   std::vector<int> group_of_;
@@ -464,10 +467,10 @@ std::optional<Fit> result_fit(const Graph& graph, const Node& node, int i, const
   return kept ? Fit::Kept : Fit::Removed;
 }
 
-Users users_of(const Graph& graph) {
+Users users_of(const Graph& graph, const std::vector<bool>& dropped) {
   Users users(graph.storages.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (is_view(graph.nodes[i])) {
+    if (is_view(graph.nodes[i]) || dropped[i]) {
       continue;
     }
     auto use = [&](int value) {
@@ -495,8 +498,10 @@ bool is_stored(int storage, const std::vector<int>& nodes, const Users& users,
   return false;
 }
 
-std::vector<Group> fuse(const Graph& graph, const std::vector<bool>& live) {
-  return Fuser(graph, live).run();
+int fuse_by_space(Draft& draft) {
+  draft.groups = Fuser(draft.graph, draft.live, draft.dropped).run();
+  return static_cast<int>(std::count_if(draft.groups.begin(), draft.groups.end(),
+                                        [](const Group& group) { return group.fuses; }));
 }
 
 }  // namespace rushlight::compile

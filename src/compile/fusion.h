@@ -19,13 +19,9 @@ std::optional<Fit> node_fit(const graph::Graph& graph, const graph::Node& node, 
 std::optional<Fit> result_fit(const graph::Graph& graph, const graph::Node& node, int i,
                               const Space& space);
 
-// The groups in an order in which they may run. Every node that is no view is in one of them.
-// `live`: by storage, whether it is seen outside of the graph.
-std::vector<Group> fuse(const graph::Graph& graph, const std::vector<bool>& live);
-
-// Which nodes touch each storage, in order.
+// Which nodes touch each storage, in order; dropped ones do not count.
 using Users = std::vector<std::vector<int>>;
-Users users_of(const graph::Graph& graph);
+Users users_of(const graph::Graph& graph, const std::vector<bool>& dropped);
 // Whether a storage that the nodes (in order) write must be in memory afterwards.
 bool is_stored(int storage, const std::vector<int>& nodes, const Users& users,
                const std::vector<bool>& live);

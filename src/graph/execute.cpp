@@ -141,6 +141,18 @@ void drop_storage(Segment& segment, int storage) {
   release(held);
 }
 
+void take_memory(Segment& segment, int made, int spent) {
+  StorageImpl* target = segment.storages[static_cast<size_t>(made)];
+  StorageImpl*& slot = segment.storages[static_cast<size_t>(spent)];
+  if (!target->pending.load(std::memory_order_relaxed)) {
+    return;
+  }
+  StorageImpl* held = slot;
+  retain(target);
+  slot = target;
+  fill_pending(target, held);
+}
+
 void execute(Segment& segment) {
   std::vector<int> last = last_uses(segment.graph);
   std::vector<std::vector<int>> ends(segment.graph.nodes.size());

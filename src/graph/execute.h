@@ -47,6 +47,8 @@ std::vector<int> last_uses(const Graph& graph);
 // node. The storage must not be used again.
 void drop_storage(Segment& segment, int storage);
 
+// Gives the pending storage `made` the memory of `spent`, which from now on is that storage too.
+void take_memory(Segment& segment, int made, int spent);
 // A storage of nothing, which stands in the place of a dropped one: a new reference.
 StorageImpl* spent_storage();
 

@@ -1,5 +1,6 @@
 #include "graph/graph.h"
 
+#include <bit>
 #include <unordered_map>
 
 #include "ops/operator.h"
@@ -46,12 +47,39 @@ class Symbols {
   uint64_t last_symbol_ = 0;
 };
 
-void mix_text(Hash& hash, std::string_view text) {
+uint64_t text_hash(std::string_view text) {
   uint64_t word = text.size();
   for (char letter : text) {
     word = word * 131 + static_cast<unsigned char>(letter);
   }
-  hash.mix(word);
+  return word;
+}
+
+// The same for equal values; 0 for those of which nothing is told.
+uint64_t content(const Value& value) {
+  uint64_t kind = (static_cast<uint64_t>(value.tag()) + 1) * 0x9E3779B97F4A7C15ull;
+  switch (value.tag()) {
+    case Value::Tag::None:
+      return kind;
+    case Value::Tag::Bool:
+    case Value::Tag::Int:
+      return kind ^ static_cast<uint64_t>(value.to_int());
+    case Value::Tag::Float:
+      return kind ^ std::bit_cast<uint64_t>(value.to_double());
+    case Value::Tag::Ints: {
+      Hash hash;
+      for (int64_t item : value.ints()) {
+        hash.mix(static_cast<uint64_t>(item));
+      }
+      return kind ^ hash.low;
+    }
+    case Value::Tag::String:
+      return kind ^ text_hash(value.text());
+    case Value::Tag::DType:
+      return kind ^ static_cast<uint64_t>(value.dtype());
+    default:
+      return 0;
+  }
 }
 
 void mix_attribute(Hash& hash, const Value& value, const Argument& declared) {
@@ -70,7 +98,7 @@ void mix_attribute(Hash& hash, const Value& value, const Argument& declared) {
       }
       break;
     case Value::Tag::String:
-      mix_text(hash, value.text());
+      hash.mix(text_hash(value.text()));
       break;
     case Value::Tag::DType:
       hash.mix(static_cast<uint64_t>(value.dtype()));
@@ -95,6 +123,7 @@ void mix_value(Hash& hash, const ValueInfo& value, Symbols& symbols) {
 Hash structural_hash(const Graph& graph) {
   Hash hash;
   Symbols symbols;
+  Symbols contents;
   for (const StorageInfo& storage : graph.storages) {
     hash.mix(storage.input ? 1 : 2);
   }
@@ -112,6 +141,8 @@ Hash structural_hash(const Graph& graph) {
     for (int i = 0; i < node.slot_count; ++i) {
       const Slot& slot = graph.slot(node, i);
       if (slot.count < 0) {
+        // Which attributes are equal is part of the structure, where their values are not.
+        hash.mix(contents.of(static_cast<int64_t>(content(slot.attribute))));
         if (attributes) {
           mix_attribute(hash, slot.attribute, node.op->schema.arguments[static_cast<size_t>(i)]);
         }

@@ -24,6 +24,53 @@ const void* element(const Tensor& x, int64_t offset) {
   return static_cast<const char*>(x.data()) + offset * x.element_size();
 }
 
+void check_operand(std::string_view what, const Tensor& x, DType dtype, IntArrayRef sizes) {
+  if (x.dtype() != dtype || !(x.sizes() == sizes)) {
+    fail(ErrorKind::Runtime, kName, "expected ", what, " of ", dtype, " ", sizes, ", got ",
+         x.dtype(), " ", x.sizes());
+  }
+}
+
+// The operands as the kernels need them; `linear_cross_entropy` itself says what is wrong with a
+// user's.
+void check_operands(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                    const Tensor& target, const Tensor& class_weight, int64_t ignored) {
+  bool floats = is_floating(input.dtype()) && !is_float8(input.dtype());
+  if (!floats || input.dim() != 2 || weight.dim() != 3) {
+    fail(ErrorKind::Runtime, kName,
+         "expected floating-point input (N, F) and weight (C, D, F), got ", input.dtype(), " ",
+         input.sizes(), " and ", weight.sizes());
+  }
+  DType compute = compute_dtype(input.dtype());
+  int64_t classes = weight.sizes()[0];
+  int64_t positions = weight.sizes()[1];
+  check_operand("weight", weight, input.dtype(), {classes, positions, input.sizes()[1]});
+  if (bias.defined()) {
+    check_operand("bias", bias, input.dtype(), {classes, positions});
+  }
+  if (class_weight.defined()) {
+    check_operand("class_weight", class_weight, compute, {classes});
+  }
+  if (target.is_floating_point()) {
+    DType kept = target.dtype() == compute ? compute : input.dtype();
+    check_operand("target", target, kept, {input.sizes()[0], classes, positions});
+    return;
+  }
+  check_operand("target", target, DType::Int64, {input.sizes()[0], positions});
+  if (target.is_meta() || target.numel() == 0) {
+    return;
+  }
+  if (!target.is_contiguous()) {
+    fail(ErrorKind::Runtime, kName, "expected a contiguous target");
+  }
+  const auto* classes_at = target.data_ptr<int64_t>();
+  for (int64_t i = 0; i < target.numel(); ++i) {
+    if (classes_at[i] != ignored && (classes_at[i] < 0 || classes_at[i] >= classes)) {
+      fail(ErrorKind::Index, kName, "Target ", classes_at[i], " is out of bounds.");
+    }
+  }
+}
+
 // The problem of position d of each row.
 LinearCrossEntropy problem(const Tensor& input, const Tensor& weight, const Tensor& bias,
                            const Tensor& target, const Tensor& class_weight, int64_t ignored,
@@ -66,6 +113,7 @@ std::tuple<Tensor, Tensor> forward_kernel(const Tensor& input, const Tensor& wei
                                           const Tensor& bias, const Tensor& target,
                                           const Tensor& class_weight, int64_t ignored,
                                           double smoothing) {
+  check_operands(input, weight, bias, target, class_weight, ignored);
   Tensor loss = make_rows_of(input, weight);
   Tensor lse = make_rows_of(input, weight);
   for (int64_t d = 0; d < weight.sizes()[1] && !input.is_meta(); ++d) {
@@ -126,6 +174,13 @@ std::tuple<Tensor, Tensor, Tensor> backward_kernel(const Tensor& input, const Te
                                                    double smoothing, const Tensor& lse,
                                                    const Tensor& loss_grad, const Tensor& lse_grad,
                                                    bool of_input, bool of_weight, bool of_bias) {
+  check_operands(input, weight, bias, target, class_weight, ignored);
+  IntList rows{input.sizes()[0], weight.sizes()[1]};
+  for (const Tensor& each : {lse, loss_grad, lse_grad}) {
+    if (each.defined()) {
+      check_operand("a value of each row", each, compute_dtype(input.dtype()), rows);
+    }
+  }
   Wanted wanted(input, weight, of_input, of_weight, of_bias);
   for (int64_t d = 0; d < weight.sizes()[1] && !input.is_meta(); ++d) {
     LinearCrossEntropyGradients gradients = wanted.at_position(d);
@@ -161,6 +216,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> fused_kernel(const Tensor& input, con
                                                         double smoothing, double loss_scale,
                                                         double square_scale, bool of_input,
                                                         bool of_weight, bool of_bias) {
+  check_operands(input, weight, bias, target, class_weight, ignored);
   Wanted wanted(input, weight, of_input, of_weight, of_bias);
   auto [in, w, b] = wanted.take(input.dtype());
   if (input.is_meta()) {

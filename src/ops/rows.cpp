@@ -112,8 +112,12 @@ void RowsBody::run(const Operator& op, Invocation& inv) const {
   RowPlan plan = this->plan(op, inv);
   plan.dtypes.clear();
   allocate(op, inv, plan);
-  const Tensor& out = inv.results[0].tensor();
-  if (!out.is_meta() && out.numel() != 0) {
+  bool any = false;  // of an empty axis, reduced results have elements where full ones have none
+  for (size_t i = 0; i < spec_.results.size(); ++i) {
+    const Tensor& out = inv.results[i].tensor();
+    any = any || (!out.is_meta() && out.numel() != 0);
+  }
+  if (any) {
     launch(op, inv, plan);
   }
 }

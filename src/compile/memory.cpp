@@ -1,0 +1,110 @@
+// Lets a result take over the memory of an operand that its kernel reads for the last time, element
+// for element: one buffer in the cache instead of two.
+#include <algorithm>
+
+#include "compile/fused.h"
+#include "compile/passes.h"
+
+namespace rushlight::compile {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+
+struct Touch {
+  Place place;
+  bool written;
+};
+
+std::vector<Touch> touches_of(const Graph& graph, const Group& group) {
+  std::vector<Touch> made;
+  for (int number : group.nodes) {
+    const Node& node = graph.nodes[static_cast<size_t>(number)];
+    Fit fit = *node_fit(graph, node, group.space);
+    for_each_operand(graph, node, [&](int value) {
+      made.push_back({place_of(graph.value(value), group.space, fit), false});
+    });
+    for (int i = 0; i < node.result_count; ++i) {
+      Fit at = *result_fit(graph, node, i, group.space);
+      made.push_back({place_of(graph.value(graph.result(node, i)), group.space, at), true});
+    }
+  }
+  return made;
+}
+
+bool is_whole(const Place& place, const Graph& graph, const Space& space) {
+  int64_t numel = 1;
+  for (size_t i = 0; i < space.shape.size(); ++i) {
+    if (place.strides[i] == 0 && space.shape[i] != 1) {
+      return false;
+    }
+    numel *= space.shape[i];
+  }
+  const graph::StorageInfo& storage = graph.storages[static_cast<size_t>(place.storage)];
+  return place.offset == 0 &&
+         static_cast<size_t>(numel * element_size(place.dtype)) == storage.bytes;
+}
+
+}  // namespace
+
+int reuse_memory(Draft& draft) {
+  const Graph& graph = draft.graph;
+  Users users = users_of(graph, draft.dropped);
+  std::vector<int> group_of(graph.nodes.size(), -1);
+  for (size_t i = 0; i < draft.groups.size(); ++i) {
+    for (int node : draft.groups[i].nodes) {
+      group_of[static_cast<size_t>(node)] = static_cast<int>(i);
+    }
+  }
+  auto ends_at = [&](int storage, int group) {
+    for (int user : users[static_cast<size_t>(storage)]) {
+      if (group_of[static_cast<size_t>(user)] > group) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (size_t g = 0; g < draft.groups.size(); ++g) {
+    const Group& group = draft.groups[g];
+    if (!group.fuses) {
+      continue;
+    }
+    auto number = static_cast<int>(g);
+    std::vector<Touch> touches = touches_of(graph, group);
+    std::vector<int> taken;
+    for (const Touch& made : touches) {
+      const graph::StorageInfo& info = graph.storages[static_cast<size_t>(made.place.storage)];
+      bool fresh =
+          made.written && !info.input &&
+          is_stored(made.place.storage, group.nodes, users, draft.live) &&
+          group_of[static_cast<size_t>(users[static_cast<size_t>(made.place.storage)].front())] ==
+              number &&
+          is_whole(made.place, graph, group.space);
+      if (!fresh) {
+        continue;
+      }
+      for (const Touch& read : touches) {
+        int spent = read.place.storage;
+        bool fits =
+            !read.written && !draft.live[static_cast<size_t>(spent)] &&
+            std::find(taken.begin(), taken.end(), spent) == taken.end() && ends_at(spent, number) &&
+            is_whole(read.place, graph, group.space) &&
+            element_size(read.place.dtype) == element_size(made.place.dtype) &&
+            IntArrayRef(read.place.strides) == IntArrayRef(made.place.strides) &&
+            group_of[static_cast<size_t>(users[static_cast<size_t>(spent)].front())] != number;
+        for (const Touch& other : touches) {
+          fits = fits &&
+                 (other.place.storage != spent || (!other.written && other.place == read.place));
+        }
+        if (fits) {
+          taken.push_back(spent);
+          draft.reuses.push_back({number, made.place.storage, spent});
+          break;
+        }
+      }
+    }
+  }
+  return static_cast<int>(draft.reuses.size());
+}
+
+}  // namespace rushlight::compile

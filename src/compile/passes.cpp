@@ -1,0 +1,83 @@
+#include "compile/passes.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "ops/operator.h"
+#include "runtime/log.h"
+
+namespace rushlight::compile {
+namespace {
+
+bool is_on(std::string_view pass) {
+  const char* given = std::getenv("RUSHLIGHT_PASSES");
+  std::string_view rest = given == nullptr ? "" : given;
+  while (!rest.empty()) {
+    size_t comma = rest.find(',');
+    std::string_view word = rest.substr(0, comma);
+    if (word.size() == pass.size() + 1 && word[0] == '-' && word.substr(1) == pass) {
+      return false;
+    }
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return true;
+}
+
+double now_ms() {
+  auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+}  // namespace
+
+const std::vector<Pass>& all_passes() {
+  static const std::vector<Pass> passes = {
+      {"dead-code", "leaves out what nobody sees", eliminate_dead_code},
+      {"common-subexpressions", "runs equal calls once", merge_common_subexpressions},
+      {"fusion", "joins operators over one iteration space into kernels", fuse_by_space},
+      {"memory", "lets results take the memory of what is read for the last time", reuse_memory},
+  };
+  return passes;
+}
+
+bool is_pure(const graph::Node& node) {
+  if (node.form != Form::Functional || node.result_count == 0) {
+    return false;
+  }
+  for (const Argument& argument : node.op->schema.arguments) {
+    if (argument.type == SchemaType::Generator || argument.written) {
+      return false;
+    }
+  }
+  const std::string& family = node.op->family;
+  return family != "random" && family != "dropout" && family != "multinomial";
+}
+
+Draft plan_graph(const graph::Graph& graph, std::vector<bool> live) {
+  Draft draft;
+  draft.graph = graph;
+  draft.live = std::move(live);
+  draft.dropped.resize(graph.nodes.size());
+  for (const Pass& pass : all_passes()) {
+    if (!is_on(pass.name)) {
+      continue;
+    }
+    double start = now_ms();
+    int changes = pass.run(draft);
+    if (is_logged("passes")) {
+      std::fprintf(stderr, "[passes] %s: %d changes in %.3f ms\n", std::string(pass.name).c_str(),
+                   changes, now_ms() - start);
+    }
+  }
+  if (draft.groups.empty()) {  // fusion is off
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      if (!is_view(graph.nodes[i]) && !draft.dropped[i]) {
+        draft.groups.push_back({{static_cast<int>(i)}, false, {}});
+      }
+    }
+  }
+  return draft;
+}
+
+}  // namespace rushlight::compile

@@ -1,0 +1,52 @@
+// Passes: what is decided about a graph before it is run, a file each.
+//
+// A pass changes the draft, never the meaning: RUSHLIGHT_PASSES=-name,-other switches passes off,
+// and results stay the same, bit for bit. RUSHLIGHT_LOG=passes tells what each did and how long it
+// took.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compile/fusion.h"
+
+namespace rushlight::compile {
+
+// A storage that a group makes, in the memory of one that it reads for the last time.
+struct Reuse {
+  int group;
+  int made;
+  int spent;
+};
+
+struct Draft {
+  graph::Graph graph;         // as captured, with rewritten operands
+  std::vector<bool> live;     // by storage: seen outside of the graph
+  std::vector<bool> dropped;  // nodes that need not run
+  // Operands (their place in Graph::operands) that are another value than the captured one.
+  std::vector<std::pair<int, int>> rewrites;
+  std::vector<Group> groups;
+  std::vector<Reuse> reuses;
+};
+
+struct Pass {
+  std::string_view name;
+  std::string_view doc;
+  // Returns how much it changed, for the log.
+  int (*run)(Draft& draft);
+};
+const std::vector<Pass>& all_passes();
+
+// Makes a draft of the graph by all passes that are on.
+Draft plan_graph(const graph::Graph& graph, std::vector<bool> live);
+
+// Whether a node has no effect but its results: none on arguments, random streams or errors.
+bool is_pure(const graph::Node& node);
+
+int eliminate_dead_code(Draft& draft);          // dead_code.cpp
+int merge_common_subexpressions(Draft& draft);  // common_subexpressions.cpp
+int fuse_by_space(Draft& draft);                // fusion.cpp
+int reuse_memory(Draft& draft);                 // memory.cpp
+
+}  // namespace rushlight::compile
