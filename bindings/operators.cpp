@@ -72,8 +72,12 @@ void add_faces(const Operator& op, const std::string& name,
     set_for(methods(), name + "_", true)
         .signatures.push_back(make_signature(op, Face::Method, Form::Inplace));
   }
-  if (op.variants & (kFunction | kNN)) {
-    set_for(op.variants & kNN ? nn : functions(), name + "_", false)
+  if (op.variants & kFunction) {
+    set_for(functions(), name + "_", false)
+        .signatures.push_back(make_signature(op, Face::Function, Form::Inplace));
+  }
+  if (op.variants & kNN) {
+    set_for(nn, name + "_", false)
         .signatures.push_back(make_signature(op, Face::Function, Form::Inplace));
   }
 }

@@ -83,6 +83,7 @@ _LAZY = {
         "broadcast_shapes",
         "broadcast_tensors",
         "cartesian_prod",
+        "cdist",
         "einsum",
         "is_complex",
         "is_floating_point",
@@ -91,6 +92,7 @@ _LAZY = {
         "is_same_size",
         "is_signed",
         "meshgrid",
+        "nonzero",
         "norm",
         "numel",
         "split",
@@ -121,6 +123,8 @@ _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 
 def _find(name: str) -> object:
+    if name.startswith("_foreach_"):
+        return getattr(_importlib.import_module(f"{__name__}._foreach"), name)
     if name in _HOME:
         return getattr(_importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     full_name = f"{__name__}.{name}"

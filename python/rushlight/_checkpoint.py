@@ -27,9 +27,7 @@ _MOVED = {
     ("rushlight.nn.parameter", "_rebuild_parameter_with_state"): "torch._utils",
     ("rushlight._tensor_state", "_rebuild_from_type_v2"): "torch._tensor",
 }
-_MOVED_BACK = {
-    (module, name): own_module for (own_module, name), module in _MOVED.items()
-}
+_MOVED_BACK = {(module, name): own_module for (own_module, name), module in _MOVED.items()}
 
 
 def written_name(module: str, name: str) -> str:

@@ -124,8 +124,6 @@ def _placed(
         if dtype is not None and dtype != source.dtype:
             names = [torch.empty(0, dtype=kind).type() for kind in (source.dtype, dtype)]
             short = [name.removeprefix("torch.").removesuffix("Tensor") for name in names]
-            raise ValueError(
-                f"can't alias tensor with dtype '{short[0]}' into dtype '{short[1]}'."
-            )
+            raise ValueError(f"can't alias tensor with dtype '{short[0]}' into dtype '{short[1]}'.")
         return source
     return source.to(device=device, dtype=dtype, copy=bool(copy))

@@ -143,6 +143,32 @@ def _norm(
     return norm(self, p, dim, keepdim, dtype=dtype)
 
 
+def _nonzero(self: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """The positions of elements that are not zero; see rushlight.nonzero."""
+    from rushlight.functional import nonzero
+
+    return nonzero(self, as_tuple=as_tuple)
+
+
+def _polygamma(self: Tensor, n: int) -> Tensor:
+    """The n-th derivative of digamma; see rushlight.polygamma."""
+    if _C._has_torch_function_unary(self):
+        return _C._handle_torch_function(Tensor.polygamma, (self,), (self, n), {})
+    return _C._VariableFunctions.polygamma(n, self)
+
+
+def _polygamma_(self: Tensor, n: int) -> Tensor:
+    """The n-th derivative of digamma, in place."""
+    if _C._has_torch_function_unary(self):
+        return _C._handle_torch_function(Tensor.polygamma_, (self,), (self, n), {})
+    result = _C._VariableFunctions.polygamma(n, self)
+    if not self.is_floating_point():
+        raise RuntimeError(
+            f"result type {result.dtype} can't be cast to the desired output type {self.dtype}"
+        )
+    return self.copy_(result)
+
+
 def _unique(
     self: Tensor,
     sorted: bool = True,
@@ -174,5 +200,9 @@ Tensor.__dir__ = _dir
 Tensor.__array_priority__ = 1000
 Tensor.split = _split
 Tensor.norm = _norm
+Tensor.nonzero = _nonzero
+Tensor.polygamma = _polygamma
+Tensor.polygamma_ = _polygamma_
+Tensor.__rdiv__ = Tensor.__rtruediv__
 Tensor.unique = _unique
 Tensor.unique_consecutive = _unique_consecutive

@@ -15,6 +15,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "cdist",
     "einsum",
     "is_complex",
     "is_floating_point",
@@ -23,6 +24,7 @@ __all__ = [
     "is_same_size",
     "is_signed",
     "meshgrid",
+    "nonzero",
     "norm",
     "numel",
     "split",
@@ -69,9 +71,7 @@ def _equation_of(given: tuple) -> tuple[str, tuple]:
             elif isinstance(label, int) and 0 <= label < 52:
                 text += chr(ord("A") + label) if label < 26 else chr(ord("a") + label - 26)
             else:
-                raise ValueError(
-                    f"einsum(): expected subscript {label} to be within range [0, 52)"
-                )
+                raise ValueError(f"einsum(): expected subscript {label} to be within range [0, 52)")
         return text
 
     pairs = len(given) // 2
@@ -102,8 +102,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> object:
                 continue
             if result[i] != 1:
                 raise RuntimeError(
-                    "Shape mismatch: objects cannot be broadcast to a single shape"
-                    f" - got {shapes}"
+                    f"Shape mismatch: objects cannot be broadcast to a single shape - got {shapes}"
                 )
             result[i] = sizes[i]
     return _C.Size(result)
@@ -168,18 +167,14 @@ def tensordot(
 ) -> Tensor:
     """Sums products over the last `dims` dimensions of a and first of b, or over those listed."""
     if _C._has_torch_function_variadic(a, b):
-        return _C._handle_torch_function(
-            tensordot, (a, b), (a, b), {"dims": dims, "out": out}
-        )
+        return _C._handle_torch_function(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims)
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
-            raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}"
-            )
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (list(range(-dims, 0)), list(range(dims)))
     dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
     if out is None:
@@ -246,6 +241,44 @@ def unique_consecutive(
         )
     found = _table.unique_consecutive(input, return_inverse, return_counts, dim)
     return _asked(*found, return_inverse, return_counts)
+
+
+_DISTANCE_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """The p-norm distances between all rows of (..., P, M) and (..., R, M), as (..., P, R)."""
+    if _C._has_torch_function((x1, x2)):
+        options = {"p": p, "compute_mode": compute_mode}
+        return _C._handle_torch_function(cdist, (x1, x2), (x1, x2), options)
+    if compute_mode not in _DISTANCE_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    return _table.cdist(x1, x2, p, _DISTANCE_MODES[compute_mode])
+
+
+def nonzero(
+    input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None
+) -> Tensor | tuple[Tensor, ...]:
+    """The positions of elements that are not zero: a row each, or a tensor for each dimension."""
+    if _C._has_torch_function_unary(input):
+        options = {"as_tuple": as_tuple, "out": out}
+        return _C._handle_torch_function(nonzero, (input,), (input,), options)
+    if not as_tuple:
+        return _table.nonzero(input) if out is None else _table.nonzero(input, out=out)
+    if out is not None and not isinstance(out, Tensor):
+        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if out is not None:
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
+    return tuple(_table.where(input.unsqueeze(0) if input.dim() == 0 else input))
 
 
 def norm(

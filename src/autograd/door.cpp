@@ -161,6 +161,13 @@ void record_inplace_composition(Invocation& inv) {
        "the arguments requires grad.");
 }
 
+bool any_result_requires_grad(const Invocation& inv) {
+  bool found = false;
+  for_each_tensor(inv.results, inv.result_count,
+                  [&](const Tensor& out) { found = found || out.requires_grad(); });
+  return found;
+}
+
 void record(Invocation& inv) {
   const Operator& op = *inv.op;
   switch (inv.form) {
@@ -179,7 +186,7 @@ void record(Invocation& inv) {
       }
       return;
     case Form::Out:
-      if (op.differentiable) {
+      if (op.differentiable || any_result_requires_grad(inv)) {
         fail_out(inv);
       }
       pass(inv, kAutogradDoor);

@@ -9,6 +9,7 @@
 #include "kernels/element.h"
 #include "ops/iteration.h"
 #include "runtime/parallel.h"
+#include "tensor/scalar_range.h"
 
 namespace rushlight::kernels {
 namespace {
@@ -84,31 +85,6 @@ void copy_block(const Tensor& target, const Tensor& source) {
   });
 }
 
-// Integer dtypes refuse numbers outside their range. Negative integers wrap around in unsigned
-// dtypes as long as they are above -2^bits.
-void check_range(const Scalar& value, DType dtype) {
-  const bool has_imaginary = value.is_complex() && value.to_complex().imag() != 0;
-  bool fits = !has_imaginary || is_complex(dtype) || dtype == DType::Bool;
-  if (is_integral(dtype, false) && !value.is_boolean()) {
-    const int bits = static_cast<int>(element_size(dtype)) * 8;
-    const double number = value.to_double();
-    const double high = std::ldexp(1.0, is_signed(dtype) ? bits - 1 : bits);
-    if (value.is_integral(false)) {
-      fits = number < high && (is_signed(dtype) ? number >= -high : number > -high);
-    } else {
-      fits = fits && number >= (is_signed(dtype) ? -high : 0) &&
-             (bits == 64 ? number < high : number <= high - 1);
-    }
-  }
-  if (!fits) {
-    fail(ErrorKind::Runtime, "", "value cannot be converted to type ",
-         is_integral(dtype, false)
-             ? cat(is_signed(dtype) ? "int" : "uint", element_size(dtype) * 8, "_t")
-             : std::string("double"),
-         " without overflow");
-  }
-}
-
 }  // namespace
 
 void copy(const Tensor& target, const Tensor& source) {
@@ -151,7 +127,7 @@ void zero_line(const Tensor& target, int64_t offset, int64_t stride, int64_t cou
 }
 
 void fill(const Tensor& target, Scalar value) {
-  check_range(value, target.dtype());
+  check_fits(value, target.dtype());
   const Tensor one = make_scalar_tensor(value, target.dtype());
   if (!target.is_meta() && target.numel() != 0) {
     copy_bytes(target, one);

@@ -42,9 +42,7 @@ Expr trigamma(Expr x) {
     series = (series + kBernoulli[k]) * r;
   }
   sum = sum + (1 + 0.5 / w + series) / w;
-  // Sine of the distance to the nearest integer, which has the same square and no large argument.
-  Expr sine = sin((x - round(x)) * pi);
-  return where(reflected, pi * pi / square(sine) - sum, sum);
+  return where(reflected, pi * pi / square(sin(x * pi)) - sum, sum);
 }
 
 struct UnaryRule {
@@ -67,15 +65,15 @@ const UnaryRule kUnaryRules[] = {
     {Op::Sin, [](const At& n) { return n.g * cos(n.a); }},
     {Op::Cos, [](const At& n) { return n.g * -sin(n.a); }},
     {Op::Tan, [](const At& n) { return n.g * (1 + square(n.y)); }},
-    {Op::Asin, [](const At& n) { return n.g / sqrt((1 - n.a) * (1 + n.a)); }},
-    {Op::Acos, [](const At& n) { return -n.g / sqrt((1 - n.a) * (1 + n.a)); }},
+    {Op::Asin, [](const At& n) { return n.g * rsqrt(1 - square(n.a)); }},
+    {Op::Acos, [](const At& n) { return -n.g * rsqrt(1 - square(n.a)); }},
     {Op::Atan, [](const At& n) { return n.g / (1 + square(n.a)); }},
     {Op::Sinh, [](const At& n) { return n.g * cosh(n.a); }},
     {Op::Cosh, [](const At& n) { return n.g * sinh(n.a); }},
     {Op::Tanh, [](const At& n) { return n.g * ((1 - n.y) * (1 + n.y)); }},
     {Op::Asinh, [](const At& n) { return n.g / sqrt(square(n.a) + 1); }},
     {Op::Acosh, [](const At& n) { return n.g / (sqrt(n.a - 1) * sqrt(n.a + 1)); }},
-    {Op::Atanh, [](const At& n) { return n.g / ((1 - n.a) * (1 + n.a)); }},
+    {Op::Atanh, [](const At& n) { return n.g / (1 - square(n.a)); }},
     {Op::Erf, [](const At& n) { return n.g * (kTwoOverSqrtPi * exp(-square(n.a))); }},
     {Op::Erfc, [](const At& n) { return n.g * (-kTwoOverSqrtPi * exp(-square(n.a))); }},
     {Op::Erfinv, [](const At& n) { return n.g * (exp(square(n.y)) * (1 / kTwoOverSqrtPi)); }},

@@ -259,7 +259,12 @@ RUSHLIGHT_OPERATORS(binary) {
       .elementwise(
           Rule::Promote,
           [](Elementwise& e) { return loop::binary(loop::Op::NextAfter, e.in(0), e.in(1)); })
-      .gradient("", nullptr);
+      .gradient("", [](Gradient& g) {
+        g.set(0, g.grad());
+        if (g.needs(1)) {
+          g.set(1, zeros(g.sizes(1), g.grad().options()));
+        }
+      });
   op("logaddexp(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("log(exp(self) + exp(other)), without overflow.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, false); })

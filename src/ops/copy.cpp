@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/written.h"
+#include "ops/zero_gradient.h"
 #include "tensor/geometry.h"
 
 namespace rushlight {
@@ -192,16 +192,19 @@ RUSHLIGHT_OPERATORS(copy) {
       .doc("A number in every element.")
       .kernel_into(written(
           +[](const Tensor&, Scalar) {}, kernels::fill, Overlap::Allow))
-      .gradient("", [](Gradient&) {});
+      .gradient("", zero_gradient);
   op("fill.Tensor(Tensor self, Tensor value) -> Tensor", kFunction | kInplace | kOut)
       .doc("The number of a 0-dim tensor in every element.")
       .kernel_into(written(check_fill_value, kernels::copy, Overlap::Allow))
-      .gradient("", [](Gradient& g) { g.set(1, g.grad()); });
+      .gradient("", [](Gradient& g) {
+        zero_gradient(g);
+        g.set(1, g.grad());
+      });
   op("zero(Tensor self) -> Tensor", kInplace | kOut)
       .doc("Zero in every element.")
       .kernel_into(written(
           +[](const Tensor&) {}, kernels::zero, Overlap::Allow))
-      .gradient("", [](Gradient&) {});
+      .gradient("", zero_gradient);
   op("fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", kInplace)
       .doc("A number along the main diagonal.")
       .kernel_into(written(check_diagonal, fill_diagonal_in))

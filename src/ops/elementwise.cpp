@@ -10,6 +10,8 @@
 #include "ops/promotion.h"
 #include "ops/signature.h"
 #include "runtime/kernel_cache.h"
+#include "tensor/geometry.h"
+#include "tensor/scalar_range.h"
 
 namespace rushlight {
 namespace {
@@ -202,7 +204,12 @@ const CompiledKernel& ElementwiseBody::kernel(const Operator& op, const Invocati
 void fill_scalars(const CompiledKernel& kernel, const Invocation& inv, uint64_t* bits) {
   for (size_t i = 0; i < kernel.scalars.size(); ++i) {
     const ScalarSource& source = kernel.scalars[i];
-    bits[i] = inv.arguments[source.argument].to_scalar().kernel_bits(source.dtype);
+    const Scalar value = inv.arguments[source.argument].to_scalar();
+    // Numbers in the place of tensors wrap instead, as tensors do.
+    if (inv.op->schema.arguments[static_cast<size_t>(source.argument)].type == SchemaType::Scalar) {
+      check_fits(value, source.dtype);
+    }
+    bits[i] = value.kernel_bits(source.dtype);
   }
 }
 
@@ -311,7 +318,13 @@ void ElementwiseBody::run(const Operator& op, Invocation& inv) const {
   if (inv.results[0].is_none()) {
     inv.results[0] = Value(make_like_operands(inv, roles_.tensors, shape, out_dtype, device));
   } else {
-    check_output(op, inv.form, inv.results[0].tensor(), shape, out_dtype, device);
+    const Tensor& target = inv.results[0].tensor();
+    check_output(op, inv.form, target, shape, out_dtype, device);
+    for (int argument : roles_.tensors) {
+      if (inv.arguments[argument].is_tensor()) {
+        check_no_partial_overlap(target, inv.arguments[argument].tensor(), op.name());
+      }
+    }
   }
   const Tensor& out = inv.results[0].tensor();
   if (!out.is_meta() && out.numel() != 0) {

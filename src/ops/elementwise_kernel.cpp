@@ -210,7 +210,7 @@ void check_output(const Operator& op, Form form, const Tensor& target, IntArrayR
     }
     resize_in_place(target, sizes);
   }
-  for (int64_t i = 0; i < target.dim(); ++i) {
+  for (int64_t i = 0; i < target.dim() && target.numel() != 0; ++i) {
     if (target.strides()[i] == 0 && target.sizes()[i] > 1) {
       fail(ErrorKind::Runtime, op.name(),
            "unsupported operation: more than one element of the written-to tensor refers to a "

@@ -36,8 +36,8 @@ int64_t count_steps(const Scalar& start, const Scalar& end, const Scalar& step, 
   if (integral) {
     const int64_t span = end.to_int() - start.to_int();
     const int64_t by = step.to_int();
-    if (by == 0) {
-      fail(ErrorKind::Runtime, "arange", "step must be nonzero");
+    if (by == 0) {  // such as 0.5
+      fail(ErrorKind::Value, "arange", "step must be nonzero");
     }
     return (span + by - (by > 0 ? 1 : -1)) / by;
   }

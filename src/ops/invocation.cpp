@@ -43,6 +43,12 @@ void wrap_numbers(Invocation& inv) {
   }
 }
 
+// Ranges fill an out= tensor of as many elements, whatever its shape.
+bool fills_any_shape(const Invocation& inv, const Tensor& target, const Tensor& value) {
+  return inv.op->family == "factory_range" && value.dim() == 1 && value.numel() == target.numel() &&
+         value.dtype() == target.dtype();
+}
+
 void write_back(const Invocation& inv, const Value* fresh) {
   for (int i = 0; i < inv.result_count; ++i) {
     if (!inv.results[i].is_tensor() || !fresh[i].is_tensor()) {
@@ -53,9 +59,30 @@ void write_back(const Invocation& inv, const Value* fresh) {
     if (target.is_same(value)) {
       continue;
     }
+    if (inv.form == Form::Out && fills_any_shape(inv, target, value)) {
+      assign(target, make_view(value, target.sizes(), contiguous_strides(target.sizes()), 0));
+      continue;
+    }
     check_output(*inv.op, inv.form, target, value.sizes(), value.dtype(), value.device());
     assign(target, value);
   }
+}
+
+// What a factory writes into out= has its dtype; another one that was asked for is an error.
+void follow_output_options(const Invocation& inv) {
+  const Schema& schema = inv.op->schema;
+  const int dtype = schema.find("dtype");
+  if (dtype < 0 || schema.find("layout") != dtype + 1) {
+    return;
+  }
+  const Tensor& out = inv.results[0].tensor();
+  Value& wanted = inv.arguments[dtype];
+  if (!wanted.is_none() && wanted.dtype() != out.dtype()) {
+    fail(ErrorKind::Runtime, inv.op->name(), "dtype ", scalar_type_name(wanted.dtype()),
+         " does not match dtype of out parameter (", scalar_type_name(out.dtype()), ")");
+  }
+  wanted = Value(out.dtype());
+  inv.arguments[dtype + 2] = Value(out.device());
 }
 
 void bump_versions(const Invocation& inv) {
@@ -111,6 +138,9 @@ void run_body(Invocation& inv) {
   const Body& body = *inv.op->body;
   if (!body.takes_numbers()) {
     wrap_numbers(inv);
+  }
+  if (inv.form == Form::Out && !inv.op->differentiable) {
+    follow_output_options(inv);
   }
   if (inv.form == Form::Functional) {
     body.run(*inv.op, inv);

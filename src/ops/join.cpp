@@ -128,6 +128,8 @@ void cat_gradient(Gradient& g) {
       const int64_t length = sizes[static_cast<size_t>(dim)];
       grads[static_cast<size_t>(i)] = narrow(g.grad(), dim, start, length);
       start += length;
+    } else {
+      grads[static_cast<size_t>(i)] = zeros(sizes, g.grad().options());
     }
   }
   g.set_list(0, std::move(grads));
@@ -322,9 +324,6 @@ TensorList meshgrid_indexing(const TensorList& tensors, std::string_view indexin
   std::swap(swapped[0], swapped[1]);
   TensorList made = meshgrid(swapped);
   std::swap(made[0], made[1]);
-  for (Tensor& grid : made) {
-    grid = swapdims(grid, 0, 1);
-  }
   return made;
 }
 
@@ -355,11 +354,15 @@ RUSHLIGHT_OPERATORS(join) {
       .casts_out();
   op("concat(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
       .doc("Another name of cat.")
-      .composition([](const TensorList& tensors, int64_t dim) { return cat(tensors, dim); })
+      .body(Kind::Composition, strict_body(box(+[](const TensorList& tensors, int64_t dim) {
+              return cat(tensors, dim);
+            })))
       .casts_out();
   op("concatenate(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
       .doc("Another name of cat.")
-      .composition([](const TensorList& tensors, int64_t dim) { return cat(tensors, dim); })
+      .body(Kind::Composition, strict_body(box(+[](const TensorList& tensors, int64_t dim) {
+              return cat(tensors, dim);
+            })))
       .casts_out();
   op("stack(Tensor[] tensors, int dim=0) -> Tensor", kFunction | kOut)
       .doc("Tensors of equal shape along a new dimension.")
@@ -368,23 +371,23 @@ RUSHLIGHT_OPERATORS(join) {
       .casts_out();
   op("hstack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Joins along the columns (1-dim tensors: end to end).")
-      .composition(hstack_list)
+      .body(Kind::Composition, strict_body(box(hstack_list)))
       .casts_out();
   op("vstack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Joins along the rows; 1-dim tensors are rows.")
-      .composition(vstack_list)
+      .body(Kind::Composition, strict_body(box(vstack_list)))
       .casts_out();
   op("row_stack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Another name of vstack.")
-      .composition(vstack_list)
+      .body(Kind::Composition, strict_body(box(vstack_list)))
       .casts_out();
   op("dstack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Joins along the third dimension.")
-      .composition(dstack_list)
+      .body(Kind::Composition, strict_body(box(dstack_list)))
       .casts_out();
   op("column_stack(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("Joins along the columns; 1-dim tensors are columns.")
-      .composition(column_stack_list)
+      .body(Kind::Composition, strict_body(box(column_stack_list)))
       .casts_out();
   op("atleast_1d(Tensor self) -> Tensor", kFunction)
       .doc("A view of at least one dimension.")

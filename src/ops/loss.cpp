@@ -61,6 +61,10 @@ ClassShape check_class_target(std::string_view op, const Tensor& self, const Ten
     fail(ErrorKind::Runtime, op, "Expected target size ", expected, ", got ", target.sizes());
   }
   int64_t classes = self.sizes()[static_cast<size_t>(dim)];
+  if (weight.defined() && weight.dtype() != self.dtype()) {
+    fail(ErrorKind::Runtime, op, "expected scalar type ", scalar_type_name(self.dtype()),
+         " but found ", scalar_type_name(weight.dtype()), " for argument 'weight'");
+  }
   if (weight.defined() && !(weight.dim() == 1 && weight.numel() == classes)) {
     fail(ErrorKind::Runtime, op, "weight tensor should be defined either for all ", classes,
          " classes or no classes but got weight tensor of shape: ", weight.sizes());
@@ -153,6 +157,10 @@ Tensor cross_entropy_of(const Tensor& self, const Tensor& target, const Tensor& 
          "Got: ", smoothing);
   }
   if (self.sizes() == target.sizes() && target.is_floating_point()) {
+    if (ignore_index >= 0) {
+      fail(ErrorKind::Runtime, "cross_entropy_loss",
+           "ignore_index is not supported for floating point target, got ", ignore_index);
+    }
     return cross_entropy_probabilities(self, target, weight, reduction, smoothing);
   }
   ClassShape shape = check_class_target("cross_entropy_loss", self, target, weight, ignore_index);

@@ -114,7 +114,7 @@ Tensor soft_margin(const Tensor& self, const Tensor& target, int64_t reduction) 
   if (!(self.sizes() == target.sizes())) {
     broadcast_shapes(self.sizes(), target.sizes(), "soft_margin_loss");
   }
-  return reduce_loss(log1p(exp(neg(mul(target, self)))), reduction);
+  return reduce_loss(neg(log_sigmoid(mul(target, self))), reduction);
 }
 
 Tensor multi_margin(const Tensor& self, const Tensor& target, Scalar p, Scalar margin,

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "ops/elementwise.h"
-#include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/random_fill.h"
+#include "ops/zero_gradient.h"
 #include "tensor/geometry.h"
 
 namespace rushlight {
@@ -44,8 +44,6 @@ const Tensor& like_output(Invocation& inv, int first) {
 std::optional<Generator> like_generator(const Invocation& inv, int first) {
   return generator_of(inv.arguments[first + 5]);
 }
-
-void no_gradient(Gradient&) {}
 
 void check_positive(const char* op, const char* name, double value) {
   if (!(value > 0)) {
@@ -140,8 +138,9 @@ void poisson_into(Invocation& inv) {
 }
 
 // mean + std * normal, in the dtype of the tensor argument.
-Tensor normal_of(const Tensor& mean, const Tensor& std, double mean_number, double std_number,
-                 const std::optional<Generator>& generator) {
+// The stream depends on how out= lies in memory, so it is drawn into directly.
+void normal_into(Invocation& inv, const Tensor& mean, const Tensor& std, double mean_number,
+                 double std_number) {
   const Tensor& model = mean.defined() ? mean : std;
   const DType dtype =
       mean.defined() && std.defined() ? promote(mean.dtype(), std.dtype()) : model.dtype();
@@ -153,10 +152,16 @@ Tensor normal_of(const Tensor& mean, const Tensor& std, double mean_number, doub
   if (std.defined() && !std.is_meta() && std.numel() > 0 && min(std).item().to_double() < 0) {
     fail(ErrorKind::Runtime, "", "normal expects all elements of std >= 0.0");
   }
-  const Tensor out = make_tensor(sizes, dtype, model.device());
-  fill_normal(out, 0, std.defined() ? 1 : std_number, generator);
-  const Tensor scaled = std.defined() ? mul(out, std) : out;
-  return mean.defined() ? add(scaled, mean) : add(scaled, Scalar(mean_number));
+  const Tensor out = random_output(inv, sizes, std::nullopt, dtype, model.device());
+  fill_normal(out, 0, std.defined() ? 1 : std_number, generator_of(inv.arguments[2]));
+  if (std.defined()) {
+    mul_(out, std);
+  }
+  if (mean.defined()) {
+    add_(out, mean);
+  } else {
+    add_(out, Scalar(mean_number));
+  }
 }
 
 }  // namespace
@@ -245,7 +250,7 @@ RUSHLIGHT_OPERATORS(random) {
         fill_uniform(random_output_like(inv), inv.arguments[1].to_double(),
                      inv.arguments[2].to_double(), generator_of(inv.arguments[3]));
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("normal(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor",
      kInplace)
       .doc("Numbers drawn from the normal distribution.")
@@ -253,28 +258,31 @@ RUSHLIGHT_OPERATORS(random) {
         fill_normal(random_output_like(inv), inv.arguments[1].to_double(),
                     inv.arguments[2].to_double(), generator_of(inv.arguments[3]));
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
      kFunction | kOut)
       .doc("Numbers drawn from normal distributions, a mean and deviation an element.")
-      .kernel([](const Tensor& mean, const Tensor& std, std::optional<Generator> generator) {
-        return normal_of(mean, std, 0, 1, generator);
+      .kernel_into([](Invocation& inv) {
+        normal_into(inv, inv.arguments[0].tensor(), inv.arguments[1].tensor(), 0, 1);
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient)
+      .casts_out();
   op("normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
      kFunction | kOut)
       .doc("Numbers drawn from normal distributions, a mean an element.")
-      .kernel([](const Tensor& mean, double std, std::optional<Generator> generator) {
-        return normal_of(mean, {}, 0, std, generator);
+      .kernel_into([](Invocation& inv) {
+        normal_into(inv, inv.arguments[0].tensor(), {}, 0, inv.arguments[1].to_double());
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient)
+      .casts_out();
   op("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
      kFunction | kOut)
       .doc("Numbers drawn from normal distributions, a deviation an element.")
-      .kernel([](double mean, const Tensor& std, std::optional<Generator> generator) {
-        return normal_of({}, std, mean, 1, generator);
+      .kernel_into([](Invocation& inv) {
+        normal_into(inv, {}, inv.arguments[1].tensor(), inv.arguments[0].to_double(), 1);
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient)
+      .casts_out();
   op("normal.float_float(float mean, float std, SymInt[] size, *, ScalarType? dtype=None, "
      "Layout? layout=None, Device? device=None, bool? pin_memory=None, Generator? generator=None) "
      "-> Tensor",
@@ -294,14 +302,14 @@ RUSHLIGHT_OPERATORS(random) {
                       to.is_none() ? std::nullopt : std::optional<int64_t>(to.to_int()),
                       generator_of(inv.arguments[3]));
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor", kInplace)
       .doc("Integers drawn uniformly from [0, to).")
       .kernel_into([](Invocation& inv) {
         fill_integers(random_output_like(inv), 0, inv.arguments[1].to_int(),
                       generator_of(inv.arguments[2]));
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("random(Tensor self, *, Generator? generator=None) -> Tensor", kInplace)
       .doc("Integers from 0 to the greatest that the dtype holds exactly.")
       .kernel_into([](Invocation& inv) {
@@ -311,14 +319,14 @@ RUSHLIGHT_OPERATORS(random) {
                       streams::integers_of_type(data, out.dtype(), count, state);
                     });
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", kFunction | kMethod | kOut)
       .doc("One with the probability that the element gives, else zero.")
       .kernel_into([](Invocation& inv) {
         const Tensor& self = inv.arguments[0].tensor();
         draw_each(random_output_like(inv), self, generator_of(inv.arguments[1]));
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
      kFunction | kMethod)
       .doc("One with probability p, else zero, in the shape of `self`.")
@@ -326,21 +334,21 @@ RUSHLIGHT_OPERATORS(random) {
         fill_bernoulli(random_output_like(inv), inv.arguments[1].to_double(), 1,
                        generator_of(inv.arguments[2]));
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", kInplace)
       .doc("One with the probability that `p` gives, else zero.")
       .kernel_into([](Invocation& inv) {
         draw_each(random_output_like(inv), inv.arguments[1].tensor(),
                   generator_of(inv.arguments[2]));
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor", kInplace)
       .doc("One with probability p, else zero.")
       .kernel_into([](Invocation& inv) {
         fill_bernoulli(random_output_like(inv), inv.arguments[1].to_double(), 1,
                        generator_of(inv.arguments[2]));
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor", kInplace)
       .doc("Numbers drawn from the exponential distribution with rate `lambd`.")
       .kernel_into([](Invocation& inv) {
@@ -353,7 +361,7 @@ RUSHLIGHT_OPERATORS(random) {
                       streams::exponential(data, out.dtype(), count, rate, state);
                     });
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor", kInplace)
       .doc("How many trials of probability p it takes to succeed once.")
       .kernel_into([](Invocation& inv) {
@@ -371,7 +379,7 @@ RUSHLIGHT_OPERATORS(random) {
                       streams::geometric(data, out.dtype(), count, p, state);
                     });
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
      kInplace)
       .doc("Numbers drawn from the Cauchy distribution.")
@@ -386,7 +394,7 @@ RUSHLIGHT_OPERATORS(random) {
                                       state);
                     });
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
      kInplace)
       .doc("Numbers whose logarithm is drawn from a normal distribution.")
@@ -401,11 +409,11 @@ RUSHLIGHT_OPERATORS(random) {
                                           std, state);
                     });
       })
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
   op("poisson(Tensor self, Generator? generator=None) -> Tensor", kFunction | kOut)
       .doc("Numbers drawn from Poisson distributions, a rate an element.")
       .kernel_into(poisson_into)
-      .gradient("", no_gradient);
+      .gradient("", zero_gradient);
 }
 
 }  // namespace rushlight

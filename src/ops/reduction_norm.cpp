@@ -36,7 +36,25 @@ Tensor vector_norm(const Tensor& self, Scalar ord, std::optional<IntArrayRef> di
   if (std::isinf(p)) {
     return p > 0 ? amax(abs(x), dims, keepdim) : amin(abs(x), dims, keepdim);
   }
-  return pow(sum(pow(abs(x), Scalar(p)), dims, keepdim, std::nullopt), Scalar(1 / p));
+  return _normp(x, ord, dims, keepdim);
+}
+
+// d |x|_p / dx = sign(x) (|x| / |x|_p)^(p - 1); 0 where it has no limit.
+void norm_gradient(Gradient& g) {
+  const Tensor x = g.tensor(0);
+  const double p = g.real(1);
+  const Tensor grad = restore_dims(g.grad(), g.value(2), g.flag(3), x.dim());
+  const Tensor norm = restore_dims(g.result(), g.value(2), g.flag(3), x.dim());
+  const Tensor none = eq(norm, Scalar(0));
+  if (p < 2) {
+    const Tensor zero = eq(x, Scalar(0));
+    const Tensor size = masked_fill(pow(abs(x), Scalar(p - 1)), zero, Scalar(0));
+    const Tensor scale = masked_fill(mul(grad, pow(norm, Scalar(1 - p))), none, Scalar(0));
+    g.set(0, mul(mul(sgn(x), size), scale));
+    return;
+  }
+  const Tensor scale = masked_fill(div(grad, pow(norm, Scalar(p - 1))), none, Scalar(0));
+  g.set(0, mul(mul(x, pow(abs(x), Scalar(p - 2))), scale));
 }
 
 Tensor norm_default(const Tensor& self, Scalar p) {
@@ -78,6 +96,11 @@ RUSHLIGHT_OPERATORS(reduction_norm) {
              },
              {}})
       .gradient("", [](Gradient&) {});
+  reduction(op("_normp(Tensor self, Scalar p, int[1] dim, bool keepdim) -> Tensor", kInternal)
+                .doc("The p-norm over dimensions, for p that has no shorter form."),
+            {Combine::Sum, [](Rows& r) { return loop::pow(loop::abs(r.in(0)), r.scalar(1)); },
+             [](Rows& r, Expr total) { return loop::pow(total, 1.0 / r.scalar(1)); }})
+      .gradient("self result", norm_gradient);
   op("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
      "ScalarType? dtype=None) -> Tensor",
      kFunction | kOut)

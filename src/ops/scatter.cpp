@@ -136,13 +136,19 @@ Tensor zeros_as_argument(Gradient& g) {
   return zeros(g.sizes(0), TensorOptions(g.grad().dtype()).device(g.grad().device()));
 }
 
+// Negative positions count from the end.
+Tensor from_the_end(const Tensor& indices, int64_t length) {
+  return where(lt(indices, Scalar(0)), add(indices, Scalar(length)), indices);
+}
+
 Tensor take_along(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   if (indices.dtype() != DType::Int64) {
     fail(ErrorKind::Runtime, "", "torch.take_along_dim(): dtype of indices should be Long but got ",
          scalar_type_name(indices.dtype()));
   }
   if (!dim) {
-    return gather(view(contiguous(self), {-1}), 0, view(contiguous(indices), {-1}));
+    Tensor flat = view(contiguous(self), {-1});
+    return gather(flat, 0, from_the_end(view(contiguous(indices), {-1}), flat.size(0)));
   }
   if (self.dim() != indices.dim()) {
     fail(ErrorKind::Runtime, "",
@@ -164,7 +170,8 @@ Tensor take_along(const Tensor& self, const Tensor& indices, std::optional<int64
     self_shape[static_cast<size_t>(at)] = self.size(at);
     index_shape[static_cast<size_t>(at)] = indices.size(at);
   }
-  return gather(expand(self, self_shape), at, expand(indices, index_shape));
+  int64_t length = shape.empty() ? 1 : self.size(at);
+  return gather(expand(self, self_shape), at, from_the_end(expand(indices, index_shape), length));
 }
 
 [[noreturn]] void no_gradient(std::string_view name) {

@@ -108,7 +108,7 @@ void check_border(const Tensor& self, int64_t dim, Padding own, Mode mode, IntAr
 Tensor pad_border(const Tensor& self, IntArrayRef pad, Mode mode) {
   Tensor made = self;
   for (int64_t d = self.dim() - 1; d >= 0; --d) {
-    const Padding own = padding_of(pad, d, self.dim());
+    Padding own = padding_of(pad, d, self.dim());
     const bool covered = 2 * (self.dim() - 1 - d) < static_cast<int64_t>(pad.size());
     if (!covered) {
       continue;
@@ -117,7 +117,17 @@ Tensor pad_border(const Tensor& self, IntArrayRef pad, Mode mode) {
     if (own.before == 0 && own.after == 0) {
       continue;
     }
-    const int64_t size = self.size(d);
+    int64_t size = self.size(d);
+    if (mode == Mode::Circular) {  // what is cut off does not come round
+      made = narrow(made, d, std::max<int64_t>(-own.before, 0),
+                    size + std::min<int64_t>(own.before, 0) + std::min<int64_t>(own.after, 0));
+      own.before = std::max<int64_t>(own.before, 0);
+      own.after = std::max<int64_t>(own.after, 0);
+      size = made.size(d);
+      if (own.before > size || own.after > size) {
+        fail(ErrorKind::Runtime, "pad", "Padding value causes wrapping around more than once.");
+      }
+    }
     Tensor index = make_tensor({size + own.before + own.after}, DType::Int64);
     for (int64_t i = 0; i < index.numel(); ++i) {
       index.data_ptr<int64_t>()[i] = source_index(i - own.before, size, mode);

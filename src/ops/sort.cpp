@@ -7,6 +7,7 @@
 #include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/sort_rows.h"
+#include "ops/written.h"
 #include "ops/views.h"
 
 namespace rushlight {
@@ -164,7 +165,7 @@ RUSHLIGHT_OPERATORS(sort) {
      "(Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
       .doc("The k-th smallest element along a dimension, and where it is.")
-      .kernel(kthvalue_dim)
+      .kernel_into(strict_outputs(box(kthvalue_dim)))
       .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(2), g.flag(3)); });
   op("median(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("The lower median of all elements; NaN where one is NaN.")

@@ -157,7 +157,8 @@ RUSHLIGHT_OPERATORS(unary) {
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::lgamma(e.in(0)); });
   op("digamma(Tensor self) -> Tensor", kUnary)
       .doc("Derivative of lgamma.")
-      .elementwise(Rule::Float, [](Elementwise& e) { return loop::digamma(e.in(0)); });
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::digamma(e.in(0)); })
+      .gradient("self", [](Gradient& g) { g.set(0, mul(g.grad(), polygamma(1, g.tensor(0)))); });
   op("sigmoid(Tensor self) -> Tensor", kUnary)
       .doc("1 / (1 + exp(-x)).")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::sigmoid(e.in(0)); })
@@ -177,14 +178,14 @@ RUSHLIGHT_OPERATORS(unary) {
       .elementwise(Rule::Float, [](Elementwise& e) { return 1.0 / e.in(0); })
       .gradient("result",
                 [](Gradient& g) { g.set(0, neg(mul(g.grad(), mul(g.result(), g.result())))); });
+  op("_square(Tensor self) -> Tensor", kInternal)
+      .doc("square of numbers.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) * e.in(0); });
   op("square(Tensor self) -> Tensor", kUnary)
-      .doc("x * x.")
-      .elementwise(Rule::Promote,
-                   [](Elementwise& e) -> Expr {
-                     Expr x =
-                         e.dtype() == DType::Bool ? loop::cast(e.in(0), DType::Int64) : e.in(0);
-                     return x * x;
-                   })
+      .doc("x * x; truth values give integers.")
+      .composition([](const Tensor& self) -> Tensor {
+        return _square(self.dtype() == DType::Bool ? to(self, DType::Int64) : self);
+      })
       .casts_out();
   op("neg(Tensor self) -> Tensor", kUnary)
       .doc("-x.")

@@ -240,7 +240,7 @@ RUSHLIGHT_OPERATORS(view_scatter) {
       });
   op("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
      "SymInt step=1) -> Tensor",
-     kFunction | kMethod)
+     kFunction | kMethod | kOut)
       .doc("A copy of `self` with a slice of one dimension replaced by `src`.")
       .kernel([](const Tensor& self, const Tensor& src, int64_t dim, std::optional<int64_t> start,
                  std::optional<int64_t> end, int64_t step) {
@@ -258,7 +258,7 @@ RUSHLIGHT_OPERATORS(view_scatter) {
         g.set(1, slice(g.grad(), g.integer(2), start, end, g.integer(5)));
       });
   op("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-     kFunction | kMethod)
+     kFunction | kMethod | kOut)
       .doc("A copy of `self` with one index of a dimension replaced by `src`.")
       .kernel([](const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
         return with_part(self, src, "select_scatter",
@@ -271,7 +271,7 @@ RUSHLIGHT_OPERATORS(view_scatter) {
         g.set(1, select(g.grad(), g.integer(2), g.integer(3)));
       });
   op("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-     kFunction | kMethod)
+     kFunction | kMethod | kOut)
       .doc("A copy of `self` with a diagonal replaced by `src`.")
       .kernel(
           [](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
@@ -288,7 +288,7 @@ RUSHLIGHT_OPERATORS(view_scatter) {
       });
   op("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
      "SymInt? storage_offset=None) -> Tensor",
-     kFunction | kMethod)
+     kFunction | kMethod | kOut)
       .doc("A copy of `self` with the elements that as_strided would show replaced by `src`.")
       .kernel(as_strided_replace)
       .gradient("self", [](Gradient& g) {

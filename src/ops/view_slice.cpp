@@ -140,9 +140,12 @@ RUSHLIGHT_OPERATORS(view_slice) {
       .doc("The same with the start in a 0-dim tensor.")
       .composition(narrow_tensor);
   op("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
-     kFunction | kMethod)
+     kFunction | kMethod | kOut)
       .doc("A copy of `length` indices from `start` of one dimension.")
       .composition([](const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+        if (dim >= self.dim() && self.dim() != 0) {
+          fail(ErrorKind::Runtime, "narrow_copy", "expected dim below ", self.dim(), ", got ", dim);
+        }
         return clone(narrow(self, dim, start, length), MemoryFormat::Contiguous);
       });
   op("unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]", kFunction | kMethod)
@@ -179,7 +182,7 @@ RUSHLIGHT_OPERATORS(view_slice) {
       .gradient("", [](Gradient& g) {
         g.set(0, unfold_backward(g.grad(), g.sizes(0), g.integer(1), g.integer(2), g.integer(3)));
       });
-  op("unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", kFunction)
+  op("unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", kFunction | kOut)
       .doc("Windows along a dimension, as a copy.")
       .composition([](const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
         return clone(unfold(self, dimension, size, step), MemoryFormat::Contiguous);

@@ -75,4 +75,17 @@ BoxedFunction strict_outputs(BoxedFunction function) {
   };
 }
 
+std::unique_ptr<Body> strict_body(BoxedFunction function) {
+  class Strict final : public Body {
+   public:
+    explicit Strict(BoxedFunction function) : function_(std::move(function)) {}
+    void run(const Operator&, Invocation& inv) const override { function_(inv); }
+    bool writes_outputs() const override { return true; }
+
+   private:
+    BoxedFunction function_;
+  };
+  return std::make_unique<Strict>(strict_outputs(std::move(function)));
+}
+
 }  // namespace rushlight

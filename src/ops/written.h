@@ -5,6 +5,7 @@
 // filled with the argument, in the out= form.
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "ops/operator.h"
@@ -41,5 +42,7 @@ BoxedFunction written(void (*check)(const Tensor&, Rest...),
 // A body that makes fresh results, with stricter rules for out= than the common ones: no memory
 // shared with an argument, and TypeError where the result's dtype cannot be cast.
 BoxedFunction strict_outputs(BoxedFunction function);
+// The same for compositions: Entry::body(Kind::Composition, strict_body(...)).
+std::unique_ptr<Body> strict_body(BoxedFunction function);
 
 }  // namespace rushlight

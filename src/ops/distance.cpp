@@ -1,0 +1,121 @@
+// Distances between vectors.
+#include <rushlight/generated/functions.h>
+
+#include <cmath>
+
+#include "ops/operator.h"
+
+namespace rushlight {
+namespace {
+
+// The p-norm of the last dimension.
+Tensor last_norm(const Tensor& gap, double p) {
+  return linalg_vector_norm(gap, Scalar(p), {-1}, false);
+}
+
+void check_cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
+  for (const Tensor* x : {&x1, &x2}) {
+    if (!x->is_floating_point()) {
+      fail(ErrorKind::Runtime, "", "cdist only supports floating-point dtypes, X", x == &x1 ? 1 : 2,
+           " got: ", scalar_type_name(x->dtype()));
+    }
+    if (x->dim() < 2) {
+      fail(ErrorKind::Runtime, "", "cdist only supports at least 2D tensors, X", x == &x1 ? 1 : 2,
+           " got: ", x->dim(), "D");
+    }
+  }
+  if (x1.size(-1) != x2.size(-1)) {
+    fail(ErrorKind::Runtime, "",
+         "X1 and X2 must have the same number of columns. X1: ", x1.size(-1), " X2: ", x2.size(-1));
+  }
+  if (!(p >= 0)) {
+    fail(ErrorKind::Runtime, "", "cdist only supports non-negative p values");
+  }
+  if (mode.value_or(0) < 0 || mode.value_or(0) > 2) {
+    fail(ErrorKind::Runtime, "", "possible modes: 0, 1, 2, but was: ", *mode);
+  }
+}
+
+Tensor cdist_of(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
+  check_cdist(x1, x2, p, mode);
+  return last_norm(sub(unsqueeze(x1, -2), unsqueeze(x2, -3)), p);
+}
+
+Tensor pdist_of(const Tensor& self, double p) {
+  if (self.dim() != 2) {
+    fail(ErrorKind::Runtime, "", "pdist only supports 2D tensors, got: ", self.dim(), "D");
+  }
+  if (!self.is_floating_point()) {
+    fail(ErrorKind::Runtime, "", "pdist only supports floating-point dtypes");
+  }
+  if (!(p >= 0)) {
+    fail(ErrorKind::Runtime, "", "pdist only supports non-negative p values");
+  }
+  const int64_t n = self.size(0);
+  if (n <= 1) {
+    return reshape(narrow(self, 0, 0, 0), {0});
+  }
+  const Tensor pairs = triu_indices(n, n, 1, TensorOptions(self.device()));
+  return last_norm(
+      sub(index_select(self, 0, select(pairs, 0, 0)), index_select(self, 0, select(pairs, 0, 1))),
+      p);
+}
+
+Tensor bilinear_of(const Tensor& input1, const Tensor& input2, const Tensor& weight,
+                   const Tensor& bias) {
+  if (weight.dim() != 3) {
+    fail(ErrorKind::Runtime, "bilinear", "weight must be 3-D, got ", weight.dim(), "-D");
+  }
+  if (input1.dim() != input2.dim()) {
+    fail(ErrorKind::Runtime, "", "bilinear(): input dimensions do not match: got ", input1.dim(),
+         " and ", input2.dim());
+  }
+  for (int64_t d = 0; d + 1 < input1.dim(); ++d) {
+    if (input1.size(d) != input2.size(d)) {
+      fail(ErrorKind::Runtime, "", "bilinear(): input batch dimensions do not match at dim ", d,
+           ": got ", input1.size(d), " and ", input2.size(d));
+    }
+  }
+  for (int i : {1, 2}) {
+    const Tensor& input = i == 1 ? input1 : input2;
+    if (input.dim() == 0 || input.size(-1) != weight.size(i)) {
+      fail(ErrorKind::Runtime, "", "bilinear(): input", i, " size does not match weight size: got ",
+           input.dim() == 0 ? int64_t{1} : input.size(-1), " but expected ", weight.size(i));
+    }
+  }
+  if (bias.defined() && bias.size(0) != weight.size(0)) {
+    fail(ErrorKind::Runtime, "", "bilinear(): bias size does not match weight size: got ",
+         bias.size(0), " but expected ", weight.size(0));
+  }
+  IntList shape(input1.sizes());
+  shape.back() = weight.size(0);
+  const Tensor left = reshape(input1, {-1, weight.size(1)});
+  const Tensor right = reshape(input2, {-1, weight.size(2)});
+  // (rows, outputs * in2): what each row of input1 makes of the weights.
+  const Tensor folded = reshape(permute(weight, {1, 0, 2}), {weight.size(1), -1});
+  const Tensor part = reshape(mm(left, folded), {left.size(0), weight.size(0), weight.size(2)});
+  const Tensor made = reshape(bmm(part, unsqueeze(right, 2)), shape);
+  return bias.defined() ? add(made, bias) : made;
+}
+
+}  // namespace
+
+RUSHLIGHT_OPERATORS(distance) {
+  op("cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", kFunction)
+      .doc("The p-norm distances between all rows of two batches of matrices.")
+      .composition(cdist_of);
+  op("pdist(Tensor self, float p=2.) -> Tensor", kFunction)
+      .doc("The p-norm distances between all pairs of rows.")
+      .composition(pdist_of);
+  op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", kFunction | kMethod | kOut)
+      .doc("The p-norm of self - other.")
+      .composition([](const Tensor& self, const Tensor& other, Scalar p) -> Tensor {
+        return norm(sub(self, other), p);
+      });
+  op("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+     kFunction)
+      .doc("input1^T W_k input2 + bias_k for each output k, over the last dimension.")
+      .composition(bilinear_of);
+}
+
+}  // namespace rushlight

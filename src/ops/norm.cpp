@@ -1,0 +1,318 @@
+// Norms and products of linear algebra that need no factorisation.
+#include <rushlight/generated/functions.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/operator.h"
+
+namespace rushlight {
+namespace {
+
+void require_matrix(const Tensor& self, std::string_view op) {
+  if (self.dim() < 2) {
+    fail(ErrorKind::Runtime, "", op, ": The input tensor A must have at least 2 dimensions.");
+  }
+}
+
+void check_matrix_norm(const Tensor& self, IntArrayRef dim, std::optional<DType> dtype) {
+  require_matrix(self, "linalg.matrix_norm");
+  if (!self.is_floating_point()) {
+    fail(ErrorKind::Runtime, "",
+         "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got ",
+         scalar_type_name(self.dtype()));
+  }
+  if (dim.size() != 2) {
+    fail(ErrorKind::Runtime, "", "linalg.matrix_norm: dim must be a 2-tuple. Got ", dim);
+  }
+  if (wrap_dim(dim[0], self.dim(), "linalg.matrix_norm") ==
+      wrap_dim(dim[1], self.dim(), "linalg.matrix_norm")) {
+    fail(ErrorKind::Runtime, "", "linalg.matrix_norm: dims must be different. Got (", dim[0], ", ",
+         dim[1], ")");
+  }
+  if (dtype && !is_floating(*dtype)) {
+    fail(ErrorKind::Runtime, "", "linalg.matrix_norm: dtype should be floating point or complex. ",
+         "Got ", scalar_type_name(*dtype));
+  }
+}
+
+[[noreturn]] void needs_singular_values(std::string_view order) {
+  fail(ErrorKind::NotImplemented, "linalg.matrix_norm", "order ", order,
+       " needs singular values, which are not offered");
+}
+
+Tensor matrix_norm_number(const Tensor& self, Scalar ord, IntArrayRef dim, bool keepdim,
+                          std::optional<DType> dtype) {
+  check_matrix_norm(self, dim, dtype);
+  const double order = ord.to_double();
+  const double size = std::fabs(order);
+  if (size != 1 && size != 2 && !std::isinf(size)) {
+    fail(ErrorKind::Runtime, "", "linalg.matrix_norm: Order ", ord.to_string(), " not supported.");
+  }
+  if (size == 2) {
+    needs_singular_values(ord.to_string());
+  }
+  int64_t summed = wrap_dim(dim[0], self.dim(), "linalg.matrix_norm");
+  int64_t rest = wrap_dim(dim[1], self.dim(), "linalg.matrix_norm");
+  if (std::isinf(size)) {
+    std::swap(summed, rest);
+  }
+  if (!keepdim && rest > summed) {
+    --rest;
+  }
+  const Tensor sums = linalg_vector_norm(self, Scalar(1.0), {summed}, keepdim, dtype);
+  return order > 0 ? amax(sums, {rest}, keepdim) : amin(sums, {rest}, keepdim);
+}
+
+Tensor matrix_norm_text(const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim,
+                        std::optional<DType> dtype) {
+  check_matrix_norm(self, dim, dtype);
+  if (ord == "nuc") {
+    needs_singular_values(ord);
+  }
+  if (ord != "fro") {
+    fail(ErrorKind::Runtime, "", "linalg.matrix_norm: Order ", ord, " not supported.");
+  }
+  return linalg_vector_norm(self, Scalar(2.0), dim, keepdim, dtype);
+}
+
+Tensor norm_number(const Tensor& self, const std::optional<Scalar>& ord,
+                   std::optional<IntArrayRef> dim, bool keepdim, std::optional<DType> dtype) {
+  if (dim && dim->size() != 1 && dim->size() != 2) {
+    fail(ErrorKind::Runtime, "",
+         "linalg.norm: If dim is specified, it must be of length 1 or 2. Got ", *dim);
+  }
+  if (!ord) {
+    if (dim) {
+      return linalg_vector_norm(self, Scalar(2.0), *dim, keepdim, dtype);
+    }
+    const Tensor whole = linalg_vector_norm(reshape(self, {-1}), Scalar(2.0), {0}, false, dtype);
+    return keepdim ? reshape(whole, IntList(static_cast<size_t>(self.dim()), 1)) : whole;
+  }
+  if (!dim && self.dim() != 1 && self.dim() != 2) {
+    fail(ErrorKind::Runtime, "",
+         "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got ",
+         self.dim(), "D.");
+  }
+  if (dim ? dim->size() == 2 : self.dim() == 2) {
+    const IntList dims = dim ? IntList(*dim) : IntList{0, 1};
+    return linalg_matrix_norm(self, *ord, dims, keepdim, dtype);
+  }
+  return linalg_vector_norm(self, *ord, dim ? IntList(*dim) : IntList{0}, keepdim, dtype);
+}
+
+Tensor norm_text(const Tensor& self, std::string_view ord, std::optional<IntArrayRef> dim,
+                 bool keepdim, std::optional<DType> dtype) {
+  if (dim && dim->size() != 1 && dim->size() != 2) {
+    fail(ErrorKind::Runtime, "",
+         "linalg.norm: If dim is specified, it must be of length 1 or 2. Got ", *dim);
+  }
+  if (!dim && self.dim() != 2) {
+    fail(ErrorKind::Runtime, "",
+         "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got ",
+         self.dim(), "D.");
+  }
+  return linalg_matrix_norm(self, ord, dim ? IntList(*dim) : IntList{0, 1}, keepdim, dtype);
+}
+
+Tensor cross_of(const Tensor& self, const Tensor& other, int64_t dim) {
+  if (self.dim() != other.dim()) {
+    fail(ErrorKind::Runtime, "",
+         "linalg.cross: inputs must have the same number of dimensions, got ", self.dim(), " and ",
+         other.dim());
+  }
+  const int64_t at = wrap_dim(dim, self.dim(), "linalg.cross");
+  if (self.dim() == 0 || self.size(at) != 3 || other.size(at) != 3) {
+    fail(ErrorKind::Runtime, "", "linalg.cross: inputs dimension ", dim,
+         " must have length 3. Got ", self.dim() == 0 ? int64_t{1} : self.size(at), " and ",
+         other.dim() == 0 ? int64_t{1} : other.size(at));
+  }
+  const auto turned = [&](const Tensor& x, int64_t by) { return roll(x, {by}, {at}); };
+  return sub(mul(turned(self, -1), turned(other, -2)), mul(turned(self, -2), turned(other, -1)));
+}
+
+Tensor cross_first(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
+  if (dim) {
+    return linalg_cross(self, other, *dim);
+  }
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (self.size(d) == 3) {
+      return linalg_cross(self, other, d);
+    }
+  }
+  fail(ErrorKind::Runtime, "", "no dimension of size 3 in input");
+}
+
+Tensor matrix_power_of(const Tensor& self, int64_t n) {
+  require_matrix(self, "linalg.matrix_power");
+  if (self.size(-1) != self.size(-2)) {
+    fail(ErrorKind::Runtime, "",
+         "linalg.matrix_power: A must be batches of square matrices, but they are ", self.size(-2),
+         " by ", self.size(-1), " matrices");
+  }
+  if (n < 0) {
+    fail(ErrorKind::NotImplemented, "linalg.matrix_power",
+         "negative powers need an inverse, which is not offered");
+  }
+  if (n == 0) {
+    const Tensor made = clone(self, MemoryFormat::Contiguous);
+    copy_(made, eye(self.size(-1), self.options()));
+    return made;
+  }
+  // By squaring, from the lowest bit up.
+  Tensor square = self;
+  Tensor made;
+  for (int64_t rest = n; rest > 0; rest /= 2) {
+    if (rest % 2 != 0) {
+      made = made.defined() ? matmul(made, square) : square;
+    }
+    if (rest > 1) {
+      square = matmul(square, square);
+    }
+  }
+  return n == 1 ? clone(made) : made;
+}
+
+// The product of the matrices from `first` to `last` in the order that costs least.
+Tensor chain(const TensorList& matrices, const std::vector<std::vector<size_t>>& cut, size_t first,
+             size_t last) {
+  if (first == last) {
+    return matrices[first];
+  }
+  const size_t at = cut[first][last];
+  return mm(chain(matrices, cut, first, at), chain(matrices, cut, at + 1, last));
+}
+
+std::vector<std::vector<size_t>> best_cuts(const TensorList& matrices) {
+  const size_t n = matrices.size();
+  std::vector<double> sizes{static_cast<double>(matrices[0].size(0))};
+  for (const Tensor& matrix : matrices) {
+    sizes.push_back(static_cast<double>(matrix.size(1)));
+  }
+  std::vector<std::vector<double>> cost(n, std::vector<double>(n, 0));
+  std::vector<std::vector<size_t>> cut(n, std::vector<size_t>(n, 0));
+  for (size_t span = 1; span < n; ++span) {
+    for (size_t i = 0; i + span < n; ++i) {
+      const size_t j = i + span;
+      cost[i][j] = HUGE_VAL;
+      for (size_t k = i; k < j; ++k) {
+        const double here = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
+        if (here < cost[i][j]) {
+          cost[i][j] = here;
+          cut[i][j] = k;
+        }
+      }
+    }
+  }
+  return cut;
+}
+
+Tensor multi_dot_of(const TensorList& given) {
+  if (given.size() < 2) {
+    fail(ErrorKind::Runtime, "", "multi_dot(): expected at least 2 tensors but got ",
+         static_cast<int64_t>(given.size()));
+  }
+  TensorList matrices = given;
+  const bool row = given.front().dim() == 1;
+  const bool column = given.back().dim() == 1;
+  if (row) {
+    matrices.front() = unsqueeze(given.front(), 0);
+  }
+  if (column) {
+    matrices.back() = unsqueeze(given.back(), -1);
+  }
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    if (matrices[i].dim() != 2) {
+      const bool end = i == 0 || i + 1 == matrices.size();
+      fail(ErrorKind::Runtime, "", "multi_dot(): tensor ", static_cast<int64_t>(i), " must be ",
+           end ? "1D or 2D" : "2D", " but got ", given[i].dim(), "D");
+    }
+    if (matrices[i].dtype() != matrices[0].dtype()) {
+      fail(ErrorKind::Runtime, "",
+           "multi_dot(): all tensors must have be the same dtype but "
+           "tensor 0 is ",
+           scalar_type_name(matrices[0].dtype()), " and tensor ", static_cast<int64_t>(i), " ",
+           scalar_type_name(matrices[i].dtype()));
+    }
+    if (i > 0 && matrices[i - 1].size(1) != matrices[i].size(0)) {
+      fail(ErrorKind::Runtime, "", "multi_dot(): tensors ", static_cast<int64_t>(i - 1), " and ",
+           static_cast<int64_t>(i), " with shapes ", given[i - 1].sizes(), " and ",
+           given[i].sizes(), " cannot be multiplied");
+    }
+  }
+  Tensor made = chain(matrices, best_cuts(matrices), 0, matrices.size() - 1);
+  made = row ? squeeze(made, 0) : made;
+  return column ? squeeze(made, -1) : made;
+}
+
+Tensor vander_of(const Tensor& x, std::optional<int64_t> columns) {
+  const int64_t n = columns.value_or(x.dim() == 0 ? 1 : x.size(-1));
+  if (n <= 1) {
+    fail(ErrorKind::Runtime, "", "N must be greater than 1.");
+  }
+  IntList shape(x.sizes());
+  shape.push_back(n - 1);
+  const DType dtype = is_integral(x.dtype(), false) ? DType::Int64 : x.dtype();
+  const Tensor powers = cumprod(expand(unsqueeze(x, -1), shape), -1);
+  shape.back() = 1;
+  return cat({ones(shape, TensorOptions(dtype).device(x.device())), powers}, -1);
+}
+
+}  // namespace
+
+RUSHLIGHT_OPERATORS(norm) {
+  op("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, "
+     "ScalarType? dtype=None) -> Tensor",
+     kFunction | kOut)
+      .doc("The matrix norm of order 1, -1, inf or -inf over two dimensions.")
+      .composition(matrix_norm_number);
+  op("linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2, -1], "
+     "bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     kFunction | kOut)
+      .doc("The Frobenius norm over two dimensions.")
+      .composition(matrix_norm_text);
+  op("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
+     "ScalarType? dtype=None) -> Tensor",
+     kFunction | kOut)
+      .doc("The norm of vectors over one dimension, of matrices over two.")
+      .composition(norm_number);
+  op("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "
+     "ScalarType? dtype=None) -> Tensor",
+     kFunction | kOut)
+      .doc("The norm of matrices over two dimensions.")
+      .composition(norm_text);
+  op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", kFunction | kOut)
+      .doc("The cross products of vectors of three elements along a dimension.")
+      .composition(cross_of);
+  op("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Cross products along `dim`, or the first dimension of size 3.")
+      .composition(cross_first);
+  op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", kFunction | kOut)
+      .doc("The inner products along a dimension.")
+      .composition([](const Tensor& x, const Tensor& y, int64_t dim) -> Tensor {
+        const Tensor product = mul(x, y);
+        return sum(product, {dim}, false, product.dtype());
+      });
+  op("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
+     kFunction)
+      .doc("diagonal, of the last two dimensions.")
+      .composition([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) -> Tensor {
+        return diagonal(self, offset, dim1, dim2);
+      });
+  op("linalg_matrix_power(Tensor self, int n) -> Tensor", kFunction | kOut)
+      .doc("The n-th power of square matrices.")
+      .composition(matrix_power_of)
+      .casts_out();
+  op("matrix_power(Tensor self, int n) -> Tensor", kFunction | kMethod | kOut)
+      .doc("Another name of linalg.matrix_power.")
+      .composition(matrix_power_of)
+      .casts_out();
+  op("linalg_multi_dot(Tensor[] tensors) -> Tensor", kFunction | kOut)
+      .doc("The product of many matrices, in the order that costs least.")
+      .composition(multi_dot_of);
+  op("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", kFunction)
+      .doc("The powers 0 ... N - 1 of each element, along a new last dimension.")
+      .composition(vander_of);
+}
+
+}  // namespace rushlight

@@ -1,0 +1,70 @@
+"""Resizing and rearranging images, and windows of signal processing."""
+
+import pytest
+import rushlight as torch
+import rushlight.nn.functional as F
+
+
+def test_nearest():
+    x = torch.tensor([[[1.0, 2.0]]])
+    assert F.interpolate(x, scale_factor=2).tolist() == [[[1.0, 1.0, 2.0, 2.0]]]
+    assert F.interpolate(x, size=3, mode="nearest-exact").tolist() == [[[1.0, 2.0, 2.0]]]
+    assert F.interpolate(x.byte(), size=1).tolist() == [[[1]]]
+
+
+def test_linear():
+    x = torch.tensor([[[0.0, 4.0]]])
+    assert F.interpolate(x, size=4, mode="linear").tolist() == [[[0.0, 1.0, 3.0, 4.0]]]
+    aligned = F.interpolate(x, size=3, mode="linear", align_corners=True)
+    assert aligned.tolist() == [[[0.0, 2.0, 4.0]]]
+    plane = torch.tensor([[[[0.0, 2.0], [4.0, 6.0]]]])
+    result = F.interpolate(plane, size=(3, 3), mode="bilinear", align_corners=True)
+    assert result[0, 0].tolist() == [[0.0, 1.0, 2.0], [2.0, 3.0, 4.0], [4.0, 5.0, 6.0]]
+
+
+def test_cubic_keeps_constants_and_passes_gradients():
+    x = torch.full((1, 1, 4, 5), 3.0, dtype=torch.float64, requires_grad=True)
+    made = F.interpolate(x, size=(7, 3), mode="bicubic")
+    assert made.flatten().tolist() == pytest.approx([3.0] * 21)
+    (grad,) = torch.autograd.grad(made.sum(), x)
+    assert grad.sum().item() == pytest.approx(21.0)
+
+
+def test_resize_mistakes():
+    with pytest.raises(RuntimeError, match="greater than 0"):
+        F.interpolate(torch.ones(1, 1, 2), size=0)
+
+
+def test_pixel_shuffle_and_back():
+    x = torch.arange(8).view(1, 4, 1, 2)
+    shuffled = F.pixel_shuffle(x, 2)
+    assert shuffled.tolist() == [[[[0, 2, 1, 3], [4, 6, 5, 7]]]]
+    assert torch.equal(F.pixel_unshuffle(shuffled, 2), x)
+    with pytest.raises(RuntimeError, match="divisible by the square"):
+        F.pixel_shuffle(x, 3)
+
+
+def test_channel_shuffle():
+    x = torch.arange(4).view(1, 4, 1)
+    assert F.channel_shuffle(x, 2).flatten().tolist() == [0, 2, 1, 3]
+
+
+def test_windows():
+    assert torch.hann_window(4).tolist() == pytest.approx([0.0, 0.5, 1.0, 0.5], abs=1e-6)
+    assert torch.hann_window(3, periodic=False).tolist() == pytest.approx([0, 1, 0], abs=1e-6)
+    assert torch.bartlett_window(4).tolist() == pytest.approx([0.0, 0.5, 1.0, 0.5])
+    assert torch.hamming_window(1).tolist() == [1.0]
+    assert torch.blackman_window(0).shape == (0,)
+    assert torch.kaiser_window(3, periodic=False)[1].item() == pytest.approx(1.0)
+    with pytest.raises(RuntimeError, match="non-negative window_length"):
+        torch.hann_window(-1)
+
+
+def test_rrelu():
+    x = torch.tensor([-1.0, 2.0, -1.0])
+    assert torch.rrelu(x, 0.25, 0.75).tolist() == [-0.5, 2.0, -0.5]
+    drawn = torch.rrelu(x, 0.25, 0.75, training=True)
+    assert drawn[1] == 2.0
+    assert ((drawn[::2] <= -0.25) & (drawn[::2] >= -0.75)).all()
+    with pytest.raises(RuntimeError, match="Lower bound"):
+        torch.rrelu(x, 1.0, 0.5)

@@ -1,0 +1,58 @@
+"""Norms and products of linear algebra."""
+
+import math
+
+import pytest
+import rushlight as torch
+
+A = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+L = torch.linalg
+
+
+def test_matrix_norms():
+    assert L.matrix_norm(A).item() == pytest.approx(math.sqrt(30))
+    assert L.matrix_norm(A, 1).item() == 6.0
+    assert L.matrix_norm(A, -1).item() == 4.0
+    assert L.matrix_norm(A, math.inf).item() == 7.0
+    assert L.matrix_norm(A, -math.inf, keepdim=True).tolist() == [[3.0]]
+    with pytest.raises(NotImplementedError, match="singular values"):
+        L.matrix_norm(A, 2)
+    with pytest.raises(RuntimeError, match="not supported"):
+        L.matrix_norm(A, 3)
+
+
+def test_norm_chooses_by_shape():
+    assert L.norm(A).item() == pytest.approx(math.sqrt(30))
+    assert L.norm(A, 1).item() == 6.0
+    assert L.norm(A, 1, dim=1).tolist() == [3.0, 7.0]
+    assert L.norm(A, "fro", dim=(0, 1)).item() == pytest.approx(math.sqrt(30))
+    with pytest.raises(RuntimeError, match="1D or 2D"):
+        L.norm(torch.ones(2, 2, 2), 1)
+
+
+def test_cross():
+    x, y = torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0])
+    assert torch.cross(x, y, dim=0).tolist() == [0.0, 0.0, 1.0]
+    assert L.cross(y, x).tolist() == [0.0, 0.0, -1.0]
+    with pytest.raises(RuntimeError, match="must have length 3"):
+        L.cross(torch.ones(2), torch.ones(2))
+
+
+def test_matrix_power():
+    assert torch.matrix_power(A, 3).tolist() == (A @ A @ A).tolist()
+    assert torch.matrix_power(A, 0).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    with pytest.raises(NotImplementedError, match="inverse"):
+        torch.matrix_power(A, -1)
+
+
+def test_multi_dot():
+    a, b, c = torch.ones(2, 3), torch.ones(3, 4), torch.ones(4)
+    assert L.multi_dot([a, b, c]).tolist() == [12.0, 12.0]
+    with pytest.raises(RuntimeError, match="at least 2 tensors"):
+        L.multi_dot([a])
+
+
+def test_vander_and_vecdot():
+    x = torch.tensor([2, 3])
+    assert L.vander(x, N=3).tolist() == [[1, 2, 4], [1, 3, 9]]
+    assert L.vecdot(A, A).tolist() == [5.0, 25.0]

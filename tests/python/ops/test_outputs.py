@@ -1,0 +1,149 @@
+"""What may be written: out= tensors, and tensors that share memory."""
+
+import pytest
+import rushlight as torch
+
+SINGLE = "more than one element of the written-to tensor"
+SHARED = "some elements of the input tensor and the written-to tensor"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda out: torch.zeros(2, dtype=torch.int32, out=out),
+        lambda out: torch.ones(2, dtype=torch.int32, out=out),
+        lambda out: torch.full((2,), 1.5, dtype=torch.int32, out=out),
+        lambda out: torch.arange(2, dtype=torch.int32, out=out),
+        lambda out: torch.linspace(0, 1, 2, dtype=torch.float64, out=out),
+        lambda out: torch.rand(2, dtype=torch.float64, out=out),
+        lambda out: torch.eye(2, dtype=torch.int32, out=out),
+    ],
+)
+def test_factory_refuses_another_dtype_than_out(make):
+    with pytest.raises(RuntimeError, match="does not match dtype of out parameter"):
+        make(torch.zeros(2))
+
+
+def test_factory_follows_out():
+    out = torch.zeros(3, dtype=torch.int32)
+    assert torch.full((3,), 1.5, out=out) is out
+    assert out.tolist() == [1, 1, 1]
+    assert torch.arange(3, out=torch.zeros(3, dtype=torch.float64)).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_ranges_fill_any_shape_of_their_size():
+    out = torch.zeros(2, 2)
+    assert torch.arange(4, out=out).tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    assert torch.linspace(0, 3, 4, out=out).tolist() == [[0.0, 1.0], [2.0, 3.0]]
+
+
+@pytest.mark.parametrize("make", [torch.ones, torch.rand, torch.empty, torch.arange])
+def test_factory_refuses_out_that_requires_grad(make):
+    with pytest.raises(RuntimeError, match="automatic differentiation"):
+        make(3, out=torch.zeros(3, requires_grad=True))
+
+
+@pytest.mark.parametrize("join", [torch.hstack, torch.vstack, torch.dstack, torch.column_stack])
+def test_joins_refuse_a_narrower_out(join):
+    parts = [torch.ones(2), torch.ones(2)]
+    with pytest.raises(TypeError, match="can't be cast"):
+        join(parts, out=torch.zeros(0, dtype=torch.int32))
+    assert join(parts, out=torch.zeros(0, dtype=torch.float64)).sum() == 4
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.add_(1),
+        lambda x: x.exp_(),
+        lambda x: x.copy_(torch.ones(3)),
+        lambda x: x.uniform_(),
+        lambda x: x.cumsum_(0),
+        lambda x: x.clamp_(0, 1),
+        lambda x: x.scatter_(0, torch.tensor([0]), 1.0),
+        lambda x: x.index_add_(0, torch.tensor([0]), torch.ones(1)),
+        lambda x: x.masked_scatter_(torch.ones(3).bool(), torch.ones(3)),
+        lambda x: x.square_(),
+        lambda x: x.lerp_(torch.ones(3), 0.5),
+    ],
+)
+def test_expanded_tensor_is_not_written(write):
+    with pytest.raises(RuntimeError, match=SINGLE):
+        write(torch.ones(1).expand(3))
+
+
+def test_expanded_tensor_may_be_filled():
+    assert torch.ones(1).expand(3).fill_(2).tolist() == [2, 2, 2]
+    assert torch.ones(1).expand(3).zero_().tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda b: b[1:].add_(b[:-1]),
+        lambda b: b[1:].mul_(b[:-1]),
+        lambda b: b[1:].lerp_(b[:-1], 0.5),
+        lambda b: b[1:].eq_(b[:-1]),
+        lambda b: torch.exp(b[1:], out=b[:-1]),
+        lambda b: torch.clamp(b[1:], 0, 1, out=b[:-1]),
+        lambda b: torch.where(b[1:] > 0, b[1:], b[:-1], out=b[:-1]),
+        lambda b: torch.maximum(b[1:], b[:-1], out=b[1:]),
+        lambda b: b[1:].copy_(b[:-1]),
+    ],
+)
+def test_partly_shared_memory_is_not_written(write):
+    with pytest.raises(RuntimeError, match=SHARED):
+        write(torch.arange(6.0))
+
+
+def test_wholly_shared_memory_is_written():
+    b = torch.arange(4.0)
+    assert torch.add(b, b, out=b) is b
+    assert b.tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_view_copies_take_out():
+    x = torch.arange(6.0).view(2, 3)
+    for function, args in (
+        (torch.narrow_copy, (1, 1, 2)),
+        (torch.slice_scatter, (torch.zeros(1, 3), 0, 1, 2)),
+        (torch.unfold_copy, (1, 2, 1)),
+        (torch.permute_copy, ((1, 0),)),
+    ):
+        out = torch.zeros(0)
+        assert function(x, *args, out=out) is out
+        assert torch.equal(out, function(x, *args))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [(torch.uint8, "uint8_t"), (torch.int8, "int8_t"), (torch.int16, "int16_t")],
+)
+def test_numbers_that_a_dtype_cannot_hold(dtype, name):
+    x = torch.ones(2, dtype=dtype)
+    calls = [
+        lambda: x.clamp(0, 100000),
+        lambda: x.clamp_min(100000),
+        lambda: x.add(1, alpha=100000),
+        lambda: x.fill_(100000),
+        lambda: x.masked_fill_(x > 0, 100000),
+        lambda: torch.full((1,), 100000, dtype=dtype),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match=f"converted to type {name} without overflow"):
+            call()
+
+
+def test_negative_numbers_wrap_in_unsigned_dtypes():
+    x = torch.tensor([3, 250], dtype=torch.uint8)
+    assert x.clamp(-5).tolist() == [251, 251]
+    assert (x + 300).tolist() == [47, 38]  # in the place of a tensor, any number wraps
+
+
+def test_greatest_int64_fills():
+    most = 2**63 - 1
+    assert torch.zeros(1, dtype=torch.int64).fill_(most).item() == most
+    source = torch.tensor([5, 3])
+    target = torch.full((1,), most, dtype=torch.int64)
+    low = target.scatter_reduce(0, torch.zeros(2, dtype=torch.int64), source, "amin")
+    assert low.tolist() == [3]

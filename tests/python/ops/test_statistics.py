@@ -1,0 +1,144 @@
+"""Differences, areas, covariances, quantiles, histograms on values worked out by hand."""
+
+import math
+
+import pytest
+import rushlight as torch
+
+
+def test_diff():
+    x = torch.tensor([1, 4, 9, 16])
+    assert torch.diff(x).tolist() == [3, 5, 7]
+    assert torch.diff(x, n=2).tolist() == [2, 2]
+    assert torch.diff(x, prepend=torch.tensor([0])).tolist() == [1, 3, 5, 7]
+    assert torch.diff(torch.tensor([True, True, False])).tolist() == [False, True]
+    assert torch.diff(x, n=9).shape == (0,)
+    with pytest.raises(RuntimeError, match="order must be non-negative"):
+        torch.diff(x, n=-1)
+
+
+def test_trapezoid():
+    y = torch.tensor([1.0, 5.0, 10.0])
+    assert torch.trapezoid(y).item() == 10.5
+    assert torch.trapezoid(y, dx=2).item() == 21.0
+    assert torch.trapezoid(y, torch.tensor([1.0, 3.0, 6.0])).item() == 28.5
+    assert torch.cumulative_trapezoid(y).tolist() == [3.0, 10.5]
+
+
+def test_covariance_and_correlation():
+    x = torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])
+    assert torch.cov(x).tolist() == [[1.0, -1.0], [-1.0, 1.0]]
+    assert torch.cov(x, correction=0).tolist()[0] == pytest.approx([2 / 3, -2 / 3])
+    weighed = torch.cov(x, fweights=torch.tensor([1, 2, 1]))
+    assert weighed[0, 0].item() == pytest.approx(2 / 3)
+    assert torch.corrcoef(x).flatten().tolist() == pytest.approx([1.0, -1.0, -1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("interpolation", "expected"),
+    [("linear", 1.8), ("lower", 1.0), ("higher", 2.0), ("midpoint", 1.5), ("nearest", 2.0)],
+)
+def test_quantile_interpolation(interpolation, expected):
+    x = torch.tensor([3.0, 0.0, 1.0, 2.0])
+    result = torch.quantile(x, 0.6, interpolation=interpolation).item()
+    assert result == pytest.approx(expected)
+
+
+def test_quantile_shapes_and_nan():
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, math.nan, 6.0]])
+    q = torch.tensor([0.0, 0.5])
+    assert torch.quantile(x, q, dim=1).shape == (2, 2)
+    assert torch.quantile(x, q, dim=0, keepdim=True).shape == (2, 1, 3)
+    low, middle = torch.quantile(x, 0.5, dim=1).tolist()
+    assert low == 2.0
+    assert math.isnan(middle)
+    assert torch.nanquantile(x, 0.5, dim=1).tolist() == [2.0, 5.0]
+    with pytest.raises(RuntimeError, match=r"range \[0, 1\]"):
+        torch.quantile(x, 1.5)
+
+
+def test_histogram():
+    x = torch.tensor([1.0, 2.0, 1.0, 4.0, 9.0])
+    assert torch.histc(x, bins=4, min=0, max=4).tolist() == [0.0, 2.0, 1.0, 1.0]
+
+
+def test_renorm():
+    x = torch.tensor([[3.0, 4.0], [0.3, 0.4]])
+    assert torch.renorm(x, 2, 0, 1.0).flatten().tolist() == pytest.approx([0.6, 0.8, 0.3, 0.4])
+
+
+def test_combinations():
+    x = torch.tensor([1, 2, 3])
+    assert torch.combinations(x).tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert torch.combinations(x, 2, True).shape == (6, 2)
+    assert torch.combinations(x, 4).shape == (0, 4)
+
+
+def test_distances():
+    a = torch.tensor([[0.0, 0.0], [3.0, 4.0]])
+    b = torch.tensor([[0.0, 0.0], [6.0, 8.0], [3.0, 0.0]])
+    assert torch.cdist(a, b).tolist() == [[0.0, 10.0, 3.0], [5.0, 5.0, 4.0]]
+    assert torch.cdist(a, b, p=1.0)[0].tolist() == [0.0, 14.0, 3.0]
+    assert torch.pdist(b).tolist() == pytest.approx([10.0, 3.0, math.sqrt(73)])
+    assert torch.dist(a[0], a[1]).item() == 5.0
+    x = a.clone().requires_grad_()
+    (grad,) = torch.autograd.grad(torch.cdist(x, a).sum(), x)
+    assert torch.isfinite(grad).all()
+
+
+def test_bilinear():
+    left, right = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0, 5.0]])
+    weight = torch.ones(2, 2, 3)
+    result = torch.nn.functional.bilinear(left, right, weight, torch.tensor([0.0, 1.0]))
+    assert result.tolist() == [[36.0, 37.0]]
+
+
+def test_integer_arithmetic():
+    a, b = torch.tensor([12, -8, 0]), torch.tensor([18, 12, 5])
+    assert torch.gcd(a, b).tolist() == [6, 4, 5]
+    assert torch.lcm(a, b).tolist() == [36, 24, 0]
+    assert torch.square(torch.tensor([True, False])).dtype == torch.int64
+
+
+def test_parts_of_numbers():
+    x = torch.tensor([-2.0, 0.0, 3.0])
+    assert torch.heaviside(x, torch.tensor(0.5)).tolist() == [0.0, 0.5, 1.0]
+    mantissa, exponent = torch.frexp(x)
+    assert (mantissa.tolist(), exponent.tolist()) == ([-0.5, 0.0, 0.75], [2, 0, 2])
+    assert torch.ldexp(mantissa, exponent).tolist() == x.tolist()
+    assert torch.angle(x).tolist() == pytest.approx([math.pi, 0.0, 0.0])
+    assert torch.float_power(torch.tensor([2, 3]), 2).dtype == torch.float64
+
+
+def test_kron_and_sum_to_size():
+    a, b = torch.tensor([[1, 2]]), torch.tensor([[0, 1], [1, 0]])
+    assert torch.kron(a, b).tolist() == [[0, 1, 0, 2], [1, 0, 2, 0]]
+    assert torch.ones(2, 3).sum_to_size(1, 3).tolist() == [[2.0, 2.0, 2.0]]
+    with pytest.raises(RuntimeError, match="not expandable"):
+        torch.ones(2, 3).sum_to_size(2, 2)
+
+
+def test_take_along_dim_from_the_end():
+    x = torch.arange(6.0).view(2, 3)
+    assert torch.take_along_dim(x, torch.tensor([[-1], [-2]]), 1).tolist() == [[2.0], [4.0]]
+
+
+def test_meshgrid_xy():
+    grids = torch.meshgrid(torch.arange(3), torch.arange(2), indexing="xy")
+    assert grids[0].tolist() == [[0, 1, 2], [0, 1, 2]]
+    assert grids[1].tolist() == [[0, 0, 0], [1, 1, 1]]
+
+
+def test_nonzero_as_tuple():
+    x = torch.tensor([[0, 1], [2, 0]])
+    assert [i.tolist() for i in torch.nonzero(x, as_tuple=True)] == [[0, 1], [1, 0]]
+    assert [i.tolist() for i in x.nonzero(as_tuple=True)] == [[0, 1], [1, 0]]
+    with pytest.raises(RuntimeError, match="out kwarg"):
+        torch.nonzero(x, as_tuple=True, out=torch.zeros(0, dtype=torch.int64))
+
+
+def test_circular_padding_wraps_what_is_left():
+    x = torch.arange(3).view(1, 1, 3)
+    pad = torch.nn.functional.pad
+    assert pad(x, (2, -1), mode="circular").tolist() == [[[0, 1, 0, 1]]]
+    assert pad(x, (3, 0), mode="circular").tolist() == [[[0, 1, 2, 0, 1, 2]]]
