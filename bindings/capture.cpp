@@ -73,10 +73,10 @@ void run_compiled(Compiled& compiled, graph::Segment& segment) {
     return;
   }
   GilRelease unlocked(PyGILState_Check() != 0);
-  if (compiled.interprets || (!compile::is_planned(segment) && !may_compile(compiled))) {
+  if (compiled.interprets || (!compiler::is_planned(segment) && !may_compile(compiled))) {
     graph::execute(segment);
   } else {
-    compile::run(segment);
+    compiler::run(segment);
   }
 }
 
@@ -166,7 +166,7 @@ PyObject* set_strict(PyObject*, PyObject* wanted) {
 }
 
 PyObject* statistics(PyObject*, PyObject*) {
-  compile::Statistics now = compile::statistics();
+  compiler::Statistics now = compiler::statistics();
   return Py_BuildValue(
       "{sLsLsLsLsLsLsL}", "segments", static_cast<long long>(now.segments), "plans",
       static_cast<long long>(now.plans), "plan_hits", static_cast<long long>(now.plan_hits),
@@ -177,7 +177,7 @@ PyObject* statistics(PyObject*, PyObject*) {
 
 PyObject* reset(PyObject*, PyObject*) {
   return guarded([] {
-    compile::reset();
+    compiler::reset();
     return py_none();
   });
 }

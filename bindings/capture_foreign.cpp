@@ -318,7 +318,7 @@ void run_foreign(Compiled& compiled, Segment& segment, bool (*may_compile)(Compi
     bool native = text_of(found->second) == "native";
     inputs = Ref();
     GilRelease unlocked;
-    native ? compile::run(segment) : graph::execute(segment);
+    native ? compiler::run(segment) : graph::execute(segment);
     return;
   }
   Ref arguments = owned(PyList_AsTuple(inputs.get()));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rushlight/autograd.h>
+#include <rushlight/compile.h>
 #include <rushlight/generated/functions.h>
 #include <rushlight/memory.h>
 #include <rushlight/nn.h>

@@ -5,7 +5,7 @@
 #include "compile/passes.h"
 #include "ops/operator.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 namespace {
 
 using graph::Graph;
@@ -184,4 +184,4 @@ int merge_common_subexpressions(Draft& draft) {
   return Merger(draft).run();
 }
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

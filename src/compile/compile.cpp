@@ -14,7 +14,7 @@
 #include "runtime/log.h"
 #include "runtime/parallel.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 namespace {
 
 using graph::Graph;
@@ -252,4 +252,4 @@ void reset() {
   cache().plans.clear();
 }
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

@@ -3,7 +3,7 @@
 
 #include "graph/capture.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 
 // Runs a segment: finds the plan of its structure, or makes one.
 RUSHLIGHT_API void run(graph::Segment& segment);
@@ -24,4 +24,4 @@ RUSHLIGHT_API Statistics statistics();
 // Forgets all plans (not kernels, which have a cache of their own).
 RUSHLIGHT_API void reset();
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

@@ -1,7 +1,7 @@
 // Leaves out nodes whose results nobody reads, here or outside.
 #include "compile/passes.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 
 int eliminate_dead_code(Draft& draft) {
   const graph::Graph& graph = draft.graph;
@@ -36,4 +36,4 @@ int eliminate_dead_code(Draft& draft) {
   return count;
 }
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

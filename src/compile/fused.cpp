@@ -8,7 +8,7 @@
 #include "ops/row_space.h"
 #include "runtime/kernel_cache.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 
 using graph::Graph;
 using graph::Node;
@@ -217,4 +217,4 @@ void Fused::run(graph::Segment& segment) {
   }
 }
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

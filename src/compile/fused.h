@@ -10,7 +10,7 @@
 #include "graph/capture.h"
 #include "loop/kernel.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 
 // Where a kernel's run-time scalar comes from.
 struct FusedScalar {
@@ -88,4 +88,4 @@ BuiltKernel build_kernel(const graph::Graph& graph, const std::vector<int>& node
 double repeated_cost(const graph::Graph& graph, const std::vector<int>& nodes, const Space& space,
                      const std::function<bool(int)>& stored);
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

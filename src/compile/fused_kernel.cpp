@@ -10,7 +10,7 @@
 #include "ops/operator.h"
 #include "ops/rows_body.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 namespace {
 
 using graph::Graph;
@@ -286,4 +286,4 @@ BuiltKernel build_kernel(const Graph& graph, const std::vector<int>& nodes,
   return builder.finish();
 }
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

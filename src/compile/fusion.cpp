@@ -9,7 +9,7 @@
 #include "ops/operator.h"
 #include "ops/rows_body.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 namespace {
 
 using graph::Graph;
@@ -504,4 +504,4 @@ int fuse_by_space(Draft& draft) {
                                         [](const Group& group) { return group.fuses; }));
 }
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

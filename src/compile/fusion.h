@@ -6,7 +6,7 @@
 #include "compile/space.h"
 #include "graph/graph.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 
 struct Group {
   std::vector<int> nodes;  // in the order of the program
@@ -26,4 +26,4 @@ Users users_of(const graph::Graph& graph, const std::vector<bool>& dropped);
 bool is_stored(int storage, const std::vector<int>& nodes, const Users& users,
                const std::vector<bool>& live);
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

@@ -5,7 +5,7 @@
 #include "compile/fused.h"
 #include "compile/passes.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 namespace {
 
 using graph::Graph;
@@ -107,4 +107,4 @@ int reuse_memory(Draft& draft) {
   return static_cast<int>(draft.reuses.size());
 }
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

@@ -7,7 +7,7 @@
 #include "ops/operator.h"
 #include "runtime/log.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 namespace {
 
 bool is_on(std::string_view pass) {
@@ -80,4 +80,4 @@ Draft plan_graph(const graph::Graph& graph, std::vector<bool> live) {
   return draft;
 }
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

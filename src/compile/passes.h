@@ -11,7 +11,7 @@
 
 #include "compile/fusion.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 
 // A storage that a group makes, in the memory of one that it reads for the last time.
 struct Reuse {
@@ -49,4 +49,4 @@ int merge_common_subexpressions(Draft& draft);  // common_subexpressions.cpp
 int fuse_by_space(Draft& draft);                // fusion.cpp
 int reuse_memory(Draft& draft);                 // memory.cpp
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

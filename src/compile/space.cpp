@@ -4,7 +4,7 @@
 
 #include "ops/row_space.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 
 bool Space::is_axis(size_t dim) const {
   for (int64_t axis_dim : axis) {
@@ -108,4 +108,4 @@ bool reduces_columns(const std::vector<Place>& places, const Space& space) {
   return rows.inner >= 0;
 }
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

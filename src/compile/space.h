@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 
-namespace rushlight::compile {
+namespace rushlight::compiler {
 
 struct Space {
   IntList shape;
@@ -44,4 +44,4 @@ std::optional<int64_t> axis_stride(const Place& place, const Space& space);
 // vectorised, which fixes the order of combination.
 bool reduces_columns(const std::vector<Place>& places, const Space& space);
 
-}  // namespace rushlight::compile
+}  // namespace rushlight::compiler

@@ -116,6 +116,10 @@ RowOperand row_operand(const TensorImpl& tensor, IntArrayRef shape, IntArrayRef 
       *axis_folds = false;
     }
     expected = stride * size;
+    if (size == 0) {  // nothing lies along the axis, so it folds in any case
+      *axis_folds = true;
+      break;
+    }
   }
   return made;
 }

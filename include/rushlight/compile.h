@@ -1,0 +1,50 @@
+// Compilation: functions whose operators are captured, fused and run together.
+//
+//   auto fast = rushlight::compile([](const Tensor& x) { return relu(x * 2 + 1).sum(); });
+//   Tensor y = fast(x);
+//
+// The function runs at every call, so it may do anything. What needs a tensor's value inside (item,
+// data_ptr, printing) computes what was captured so far. Results have the bits that they have
+// without compilation, and gradients are captured when backward reaches them. See docs/compile.md.
+#pragma once
+
+#include <rushlight/error.h>
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace rushlight {
+
+// While it lives, operators of this thread are captured. Where capture is on already, it does
+// nothing.
+class RUSHLIGHT_API Capture {
+ public:
+  Capture();
+  ~Capture();  // computes what is left; errors are dropped where one is on its way already
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  // Computes what is left. Errors of operators are thrown here.
+  void close();
+
+ private:
+  bool open_;
+};
+
+template <typename F>
+auto compile(F function) {
+  return [function = std::move(function)](auto&&... arguments) mutable {
+    Capture capture;
+    if constexpr (std::is_void_v<decltype(function(
+                      std::forward<decltype(arguments)>(arguments)...))>) {
+      function(std::forward<decltype(arguments)>(arguments)...);
+      capture.close();
+    } else {
+      auto result = function(std::forward<decltype(arguments)>(arguments)...);
+      capture.close();
+      return result;
+    }
+  };
+}
+
+}  // namespace rushlight
