@@ -1,5 +1,6 @@
 // The definition of what a kernel computes: slow and plain. Everything else must agree with it.
 #include <rushlight/error.h>
+#include <rushlight/shape.h>
 
 #include <algorithm>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "loop/evaluate.h"
 #include "loop/kernel.h"
 #include "loop/reduction_tree.h"
+#include "tensor/storage_bounds.h"
 
 namespace rushlight::loop {
 namespace {
@@ -52,6 +54,11 @@ class Interpreter {
     }
     position_.resize(kernel.axes.size());
     moved_.resize(kernel.axes.size());
+    if (checks_bounds) {
+      for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+        bounds_.push_back(listed_memory(args.buffers[b]));
+      }
+    }
   }
 
   void run() {
@@ -201,7 +208,28 @@ class Interpreter {
       int64_t stride = layout == Layout::Any ? args_.strides[buffer][d] : layout == Layout::Unit;
       offset += static_cast<int64_t>(value(indices[d])) * stride;
     }
-    return static_cast<char*>(args_.buffers[buffer]) + offset * element_size(declared.dtype);
+    char* found = static_cast<char*>(args_.buffers[buffer]) + offset * element_size(declared.dtype);
+    if (!bounds_.empty()) {
+      check_bounds(buffer, indices, found);
+    }
+    return found;
+  }
+
+  void check_bounds(int buffer, std::span<const Expr> indices, const char* at) const {
+    const MemoryRange& range = bounds_[static_cast<size_t>(buffer)];
+    const auto size = element_size(kernel_.buffers[static_cast<size_t>(buffer)].dtype);
+    const int64_t first = at - range.begin;
+    if (range.begin == nullptr ||
+        (first >= 0 && first + size <= static_cast<int64_t>(range.bytes))) {
+      return;
+    }
+    std::vector<int64_t> index;
+    for (Expr expr : indices) {
+      index.push_back(static_cast<int64_t>(value(expr)));
+    }
+    fail(ErrorKind::Internal, "", "kernel ", kernel_.name, ": index ", IntArrayRef(index),
+         " of buffer ", buffer, " is out of bounds where the axes are at ", IntArrayRef(position_),
+         ": byte ", first, " of storage of ", range.bytes, " bytes");
   }
 
   void run_store(const Store& store) {
@@ -263,6 +291,7 @@ class Interpreter {
   std::vector<uint64_t> moved_;
   uint64_t clock_ = 0;
   std::vector<PendingStore> pending_;
+  std::vector<MemoryRange> bounds_;  // a buffer; empty where bounds are not checked
 };
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "runtime/kernel_files.h"
 #include "runtime/kernel_pack.h"
 #include "runtime/object_loader.h"
+#include "tensor/storage_bounds.h"
 
 namespace rushlight {
 
@@ -142,7 +143,7 @@ KernelFunction find_or_compile(const Kernel& kernel, uint64_t key) {
       record->push_back(kernel);
     }
   }
-  static const bool interpret = flag_set("RUSHLIGHT_INTERPRET");
+  static const bool interpret = flag_set("RUSHLIGHT_INTERPRET") || checks_bounds;
   if (interpret) {
     // Function and kernel live as long as the process.
     return make_interpreter_thunk(*new Kernel(kernel));

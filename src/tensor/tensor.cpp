@@ -6,6 +6,7 @@
 #include <new>
 
 #include "tensor/pending.h"
+#include "tensor/storage_bounds.h"
 
 namespace rushlight {
 
@@ -111,6 +112,9 @@ void release(StorageImpl* storage) {
   if (storage->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return;
   }
+  if (checks_bounds) {
+    unlist_memory(storage->data, storage->bytes);
+  }
   if (storage->release != nullptr) {
     storage->release(storage);
   }
@@ -129,7 +133,9 @@ void resolve_pending(StorageImpl* storage) {
   compute_pending(storage);
 }
 
-StorageImpl* make_storage(size_t bytes, Device device) {
+namespace {
+
+StorageImpl* new_storage(size_t bytes, Device device) {
   bool inside = !device.is_meta() && bytes <= kInlineData;
   char* block = static_cast<char*>(memory::allocate(inside ? kHeader + bytes : kHeader));
   auto* storage = new (block) StorageImpl;
@@ -151,6 +157,16 @@ StorageImpl* make_storage(size_t bytes, Device device) {
     throw;
   }
   storage->release = release_owned;
+  return storage;
+}
+
+}  // namespace
+
+StorageImpl* make_storage(size_t bytes, Device device) {
+  StorageImpl* storage = new_storage(bytes, device);
+  if (checks_bounds && storage->data != nullptr) {
+    list_memory(storage->data, bytes);
+  }
   return storage;
 }
 
@@ -213,6 +229,9 @@ Tensor make_foreign(void* data, IntArrayRef sizes, IntArrayRef strides, DType dt
   // Last, so that the owner stays the caller's where anything before this throws.
   storage->release = release;
   storage->context = context;
+  if (checks_bounds) {
+    list_memory(data, storage->bytes);
+  }
   return tensor;
 }
 
@@ -246,6 +265,10 @@ void resize_storage(StorageImpl* storage, size_t bytes) {
     const size_t kept = bytes < storage->bytes ? bytes : storage->bytes;
     if (kept != 0) {
       std::memcpy(fresh, before, kept);
+    }
+    if (checks_bounds) {
+      unlist_memory(storage->data, storage->bytes);
+      list_memory(fresh, bytes);
     }
     if (storage->release != nullptr) {
       storage->release(storage);
