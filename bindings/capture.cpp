@@ -2,6 +2,7 @@
 #include "capture.h"
 
 #include "compile/compile.h"
+#include "compile/passes.h"
 #include "convert.h"
 #include "graph/execute.h"
 #include "module.h"
@@ -188,7 +189,20 @@ void wait_unlocked(std::mutex& mutex) {
   mutex.lock();
 }
 
+PyObject* pass_names(PyObject*, PyObject*) {
+  return guarded([] {
+    const auto& passes = compiler::all_passes();
+    Ref list = owned(PyList_New(0));
+    for (const compiler::Pass& pass : passes) {
+      Ref name = owned(PyUnicode_FromString(std::string(pass.name).c_str()));
+      check(PyList_Append(list.get(), name.get()));
+    }
+    return list.release();
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_compile_passes", pass_names, METH_NOARGS, nullptr},
     {"_compile_statistics", statistics, METH_NOARGS, nullptr},
     {"_compile_reset", reset, METH_NOARGS, nullptr},
     {"_compile_stance", set_stance, METH_O, nullptr},

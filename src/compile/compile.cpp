@@ -80,10 +80,25 @@ graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live) {
 }
 
 // How many groups may become kernels: RUSHLIGHT_BISECT, for finding the one that is wrong.
-bool may_fuse() {
+bool may_fuse(const Graph& graph, const Group& group) {
   static const char* given = std::getenv("RUSHLIGHT_BISECT");
   static std::atomic<int64_t> groups{0};
-  return given == nullptr || groups++ < std::atoll(given);
+  if (given == nullptr) {
+    return true;
+  }
+  int64_t number = ++groups;
+  if (number > std::atoll(given)) {
+    return false;
+  }
+  if (is_logged("bisect")) {
+    std::string text;
+    for (int node : group.nodes) {
+      text += "  " + print(graph, graph.nodes[static_cast<size_t>(node)]) + "\n";
+    }
+    std::fprintf(stderr, "[bisect] %lld over %s\n%s", static_cast<long long>(number),
+                 cat(IntArrayRef(group.space.shape)).c_str(), text.c_str());
+  }
+  return true;
 }
 
 std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>& live) {
@@ -111,7 +126,7 @@ std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>&
   for (size_t i = 0; i < draft.groups.size(); ++i) {
     Group& group = draft.groups[i];
     plan->nodes += static_cast<int>(group.nodes.size());
-    if (!group.fuses || !may_fuse()) {
+    if (!group.fuses || !may_fuse(graph, group)) {
       for (int node : group.nodes) {
         plan->steps.emplace_back();
         plan->steps.back().node = node;

@@ -20,6 +20,23 @@ struct Fused::Bound {
   RowSpace rows;
 };
 
+namespace {
+
+// An error tells what to report: the kernel's text, which parses back.
+loop::KernelFunction function_of(const loop::Kernel& kernel) {
+  try {
+    return get_kernel(kernel);
+  } catch (const Error& error) {
+    fail(error.kind(), "compile", "the kernel of ", kernel.name,
+         " could not be compiled: ", error.what(),
+         "\nRUSHLIGHT_PASSES=-fusion runs without such kernels. A report needs this "
+         "text:\n",
+         loop::print(kernel));
+  }
+}
+
+}  // namespace
+
 int shape_value(const Graph& graph, const Group& group) {
   for (int number : group.nodes) {
     const Node& node = graph.nodes[static_cast<size_t>(number)];
@@ -179,7 +196,7 @@ const Fused::Compiled& Fused::compiled(const Graph& graph, const Bound& bound) {
     }
   }
   BuiltKernel built = build_kernel(graph, group_.nodes, bound.plan);
-  loop::KernelFunction function = get_kernel(built.kernel);
+  loop::KernelFunction function = function_of(built.kernel);
   std::lock_guard<std::mutex> lock(mutex_);
   kernels_.push_back({std::move(layouts), function, std::move(built.scalars), built.cost});
   return kernels_.back();

@@ -36,7 +36,7 @@ struct Pass {
   // Returns how much it changed, for the log.
   int (*run)(Draft& draft);
 };
-const std::vector<Pass>& all_passes();
+RUSHLIGHT_API const std::vector<Pass>& all_passes();
 
 // Makes a draft of the graph by all passes that are on.
 Draft plan_graph(const graph::Graph& graph, std::vector<bool> live);
