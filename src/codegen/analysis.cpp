@@ -279,6 +279,9 @@ void Analysis::choose_width() {
     if (store.mask) {
       visit_types(store.mask.node, seen, bytes, scattered);
     }
+    if (!vectorised(deps(store))) {
+      continue;  // stored one by one
+    }
     bytes = std::max(
         bytes, static_cast<int>(element_size(compute_dtype(kernel_.buffers[store.buffer].dtype))));
     Motion m = motion(access(store));

@@ -1,6 +1,7 @@
 // Loops: scalar ones, the vector loop, and reductions in the order of loop/reduction_tree.h.
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "codegen/lowering.h"
 #include "loop/reduction_tree.h"
@@ -175,12 +176,14 @@ void Lowering::reduce_plain(int axis, const Nodes& reduces) {
       bodies.push_back(node->inputs[0].node);
     }
     bind(axis, position);
+    int outer = std::exchange(column_axis_, in_vector_loop() ? axis : -1);
     prepare(bodies, {});
     std::vector<Value*> nexts;
     for (size_t i = 0; i < reduces.size(); ++i) {
       Value* body = a_.widen(eval(bodies[i]), a_.lanes(running[i]));
       nexts.push_back(a_.combine(reduces[i]->combine, reduces[i]->dtype, running[i], body));
     }
+    column_axis_ = outer;
     Value* next = b_.CreateAdd(position, b_.getInt64(1));
     Block* latch = b_.GetInsertBlock();
     position->addIncoming(next, latch);

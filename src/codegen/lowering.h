@@ -120,6 +120,7 @@ class Lowering {
   Value* load(const Node* node);
   void load_group(const Nodes& loads);
   std::vector<Value*> load_vectors(const std::vector<Access>& loads);
+  void prefetch_rows(const Access& access, Value* base);
   Value* strided(const Access& access, Value* base, Value* step);
   Value* gather(const Access& access);
   Value* load_if(const Node* node);
@@ -145,6 +146,7 @@ class Lowering {
   Value* eval_vector(const Node* node) { return a_.widen(eval(node), width_); }
   Value* compute(const Node* node);
   Value* lane_positions();
+  Value* short_lane_positions();
 
   Block* block(const char* name);
   void branch(Value* condition, Block* likely, Block* unlikely);
@@ -159,6 +161,7 @@ class Lowering {
   Block* entry_ = nullptr;
   int width_;
   bool repeats_lanes_ = false;
+  int column_axis_ = -1;  // the reduce axis that runs inside of the vector loop
   Staged staged_;
   Scope scope_;
   Value* begin_ = nullptr;

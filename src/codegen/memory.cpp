@@ -146,6 +146,31 @@ void Lowering::load_group(const Nodes& loads) {
   }
 }
 
+// Where a column is reduced row by row, the rows lie a stride apart that no hardware follows.
+void Lowering::prefetch_rows(const Access& access, Value* base) {
+  constexpr int kAhead = 8;
+  constexpr int kLine = 64;
+  if (column_axis_ < 0) {
+    return;
+  }
+  for (size_t d = 0; d < access.indices.size(); ++d) {
+    const Node* index = access.indices[d].node;
+    Value* stride = strides_[static_cast<size_t>(access.buffer)][d];
+    if (index->op != loop::Op::Index || index->slot != column_axis_ || !stride) {
+      continue;
+    }
+    llvm::Type* element = a_.memory_type(access.memory);
+    Value* ahead = b_.CreateGEP(element, base, b_.CreateMul(stride, b_.getInt64(kAhead)));
+    int bytes = width_ * static_cast<int>(element_size(access.memory));
+    for (int at = 0; at < bytes; at += kLine) {
+      Value* line = b_.CreateConstGEP1_64(b_.getInt8Ty(), ahead, static_cast<uint64_t>(at));
+      // read, keep in all levels, data
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
+                         {line, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+    }
+  }
+}
+
 llvm::Value* Lowering::strided(const Access& access, Value* base, Value* step) {
   llvm::Type* element = a_.memory_type(access.memory);
   Value* v = llvm::PoisonValue::get(vector_of(element));
@@ -169,6 +194,8 @@ std::vector<llvm::Value*> Lowering::load_vectors(const std::vector<Access>& load
     Item item{pointer(access)};
     if (analysis_.motion(access) != Motion::Contiguous) {
       item.step = lane_stride(access);
+    } else {
+      prefetch_rows(access, item.base);
     }
     items.push_back(item);
   }

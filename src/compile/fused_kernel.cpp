@@ -52,7 +52,7 @@ class Builder final : public ElementwiseOperands, public RowOperands {
     }
     const RowsBody* body = rows_body(*node.op);
     RowPlan rows = body->plan(*node.op, inv);
-    body->express(arguments_.data(), rows.compute, rows.dtypes, *this);
+    body->express(arguments_.data(), rows.compute, rows.dtypes, false, *this);
   }
 
   BuiltKernel finish() {

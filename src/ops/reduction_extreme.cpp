@@ -32,10 +32,12 @@ void arg_extreme(Rows& r, Combine combine, int store_value) {
   Expr most = r.reduce(combine, x);
   Expr hit = x == most;
   if (is_floating(r.dtype())) {
-    hit = hit | (loop::isnan(x) & loop::isnan(most));
+    hit = hit | loop::isnan(x);  // where one is NaN, so is the extreme, and nothing equals it
   }
-  Expr never = loop::constant_int(INT64_MAX, DType::Int64);
-  Expr position = r.reduce(Combine::Min, loop::where(hit, r.position(), never));
+  DType counts = r.is_short() ? DType::Int32 : DType::Int64;
+  Expr never = loop::constant_int(r.is_short() ? INT32_MAX : INT64_MAX, counts);
+  Expr at = loop::cast(r.position(), counts);
+  Expr position = loop::cast(r.reduce(Combine::Min, loop::where(hit, at, never)), DType::Int64);
   if (store_value >= 0) {
     r.store(store_value, most);
   }

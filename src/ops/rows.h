@@ -29,6 +29,8 @@ class Rows {
   virtual const Value& attribute(int argument) = 0;
   virtual loop::Expr count() = 0;     // elements of the axis, as dtype()
   virtual loop::Expr position() = 0;  // i64, along the axis
+  // Whether positions fit i32, in which they cost less. Each answer is a kernel of its own.
+  virtual bool is_short() const = 0;
   virtual loop::Expr sum(loop::Expr x) = 0;
   virtual loop::Expr reduce(loop::Combine combine, loop::Expr x) = 0;
   virtual loop::Expr scan(loop::Combine combine, loop::Expr x) = 0;

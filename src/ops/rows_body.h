@@ -69,7 +69,7 @@ class RowsBody final : public Body {
   // The shapes and dtypes of a call whose results are not given; their sizes are left empty.
   RowPlan plan(const Operator& op, const Invocation& inv) const;
   void express(const Value* arguments, DType compute, const std::vector<DType>& dtypes,
-               RowOperands& operands) const;
+               bool is_short, RowOperands& operands) const;
 
  private:
   bool follows_output(const Invocation& inv) const;

@@ -15,8 +15,12 @@ Expr as(Expr x, DType dtype) {
 class RowExpression final : public Rows {
  public:
   RowExpression(const Value* arguments, DType compute, const std::vector<DType>& dtypes,
-                RowOperands& operands)
-      : arguments_(arguments), compute_(compute), dtypes_(dtypes), operands_(operands) {}
+                bool is_short, RowOperands& operands)
+      : arguments_(arguments),
+        compute_(compute),
+        dtypes_(dtypes),
+        is_short_(is_short),
+        operands_(operands) {}
 
   Expr raw(int argument) override { return operands_.load(argument); }
   Expr in(int argument) override { return as(raw(argument), dtype()); }
@@ -26,6 +30,7 @@ class RowExpression final : public Rows {
   const Value& attribute(int argument) override { return arguments_[argument]; }
   Expr count() override { return as(loop::extent(1), dtype()); }
   Expr position() override { return loop::index(1); }
+  bool is_short() const override { return is_short_; }
   Expr sum(Expr x) override { return reduce(loop::Combine::Sum, x); }
   Expr reduce(loop::Combine combine, Expr x) override { return loop::reduce(combine, 1, x); }
   Expr scan(loop::Combine combine, Expr x) override { return loop::scan(combine, 1, x); }
@@ -37,6 +42,7 @@ class RowExpression final : public Rows {
   const Value* arguments_;
   DType compute_;
   const std::vector<DType>& dtypes_;
+  bool is_short_;
   RowOperands& operands_;
 };
 
@@ -121,8 +127,8 @@ class RowBuilder final : public RowOperands {
 }  // namespace
 
 void RowsBody::express(const Value* arguments, DType compute, const std::vector<DType>& dtypes,
-                       RowOperands& operands) const {
-  RowExpression view(arguments, compute, dtypes, operands);
+                       bool is_short, RowOperands& operands) const {
+  RowExpression view(arguments, compute, dtypes, is_short, operands);
   spec_.body(view);
 }
 
@@ -131,7 +137,9 @@ const CompiledRows& RowsBody::kernel(const Operator& op, const Value* arguments,
                                      DType compute) const {
   Signature wanted;
   wanted.add(static_cast<unsigned>(compute), 5);
+  bool is_short = space.length <= INT32_MAX;
   wanted.add(space.inner >= 0 ? 1 : 0, 1);
+  wanted.add(is_short ? 1 : 0, 1);
   for (DType dtype : dtypes) {
     wanted.add(static_cast<unsigned>(dtype), 5);
   }
@@ -162,7 +170,7 @@ const CompiledRows& RowsBody::kernel(const Operator& op, const Value* arguments,
     reduced.push_back(result.shape == RowShape::Reduced);
   }
   RowBuilder builder(op, arguments, roles_.tensors, spec_, space, dtypes, reduced);
-  express(arguments, compute, dtypes, builder);
+  express(arguments, compute, dtypes, is_short, builder);
   auto made = std::make_unique<CompiledRows>();
   made->signature = wanted;
   made->scalars = builder.scalars();
