@@ -123,8 +123,11 @@ PyObject* open(PyObject*, PyObject* settings) {
 }
 
 PyObject* close(PyObject*, PyObject* failing) {
+  struct NotCalled {
+    ~NotCalled() { called = false; }
+  };
   return guarded([&] {
-    called = false;
+    NotCalled at_end;
     graph::close_capture(failing == Py_True);
     return py_none();
   });

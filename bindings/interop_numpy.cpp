@@ -166,8 +166,6 @@ int memory_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   return guarded_int([&] {
     const Tensor& tensor = reinterpret_cast<MemoryObject*>(self)->tensor;
-    // Who is lent the memory may write it.
-    graph::flush_capture("an array over a tensor's memory");
     void* data = tensor.numel() == 0 ? &nothing : tensor.data();
     return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(spanned_bytes(tensor)), 0,
                              flags);
@@ -175,6 +173,7 @@ int memory_buffer(PyObject* self, Py_buffer* view, int flags) {
 }
 
 Ref memory_of(const Tensor& tensor) {
+  graph::flush_capture("an array over a tensor's memory");  // who is lent the memory may write it
   Ref object = owned(memory_type->tp_alloc(memory_type, 0));
   new (&reinterpret_cast<MemoryObject*>(object.get())->tensor) Tensor(tensor);
   return object;

@@ -6,6 +6,7 @@
 #include "module.h"
 #include "op_function.h"
 #include "ops/aliases.h"
+#include "ops/derivative.h"
 
 namespace rushlight::python {
 namespace {
@@ -212,6 +213,12 @@ PyObject* operator_overload(PyObject*, PyObject* args) {
         set.name = wanted == "*" ? name : op->schema.full_name();
         set.signatures.push_back(make_signature(*op, Face::Operator, form));
       }
+    }
+    std::string full = wanted.empty() ? std::string(name) : cat(name, ".", wanted);
+    const Operator* gradient = set.signatures.empty() ? find_gradient_operator(full) : nullptr;
+    if (gradient != nullptr) {
+      set.name = full;
+      set.signatures.push_back(make_signature(*gradient, Face::Operator, Form::Functional));
     }
     if (set.signatures.empty()) {
       return py_none();

@@ -102,7 +102,9 @@ class _Namespace:
         self._name = name
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if name.startswith("__") or not _C._overload_names(name):
+        # Gradients derived from an operator's expression are found by their full names alone.
+        known = "_gradient" in name or _C._overload_names(name)
+        if name.startswith("__") or not known:
             raise AttributeError(f"'{self._name}' has no operator '{name}'")
         packet = OpOverloadPacket(self._name, name)
         setattr(self, name, packet)

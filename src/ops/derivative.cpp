@@ -15,11 +15,21 @@ namespace {
 using loop::Expr;
 
 // The forward body's view inside a gradient operator, whose argument 0 is the incoming gradient.
+// A stand-in takes the place of the argument that the gradient is of: in a fused kernel, other
+// arguments may be computed from it, or be the same.
 class Shifted final : public Elementwise {
  public:
-  explicit Shifted(Elementwise& outer) : outer_(outer) {}
-  Expr in(int argument) override { return outer_.in(argument + 1); }
-  Expr raw(int argument) override { return outer_.raw(argument + 1); }
+  Shifted(Elementwise& outer, int argument, Expr stand_in)
+      : outer_(outer), argument_(argument), stand_in_(stand_in) {}
+  Expr in(int argument) override {
+    if (argument != argument_) {
+      return outer_.in(argument + 1);
+    }
+    return stand_in_.dtype() == dtype() ? stand_in_ : loop::cast(stand_in_, dtype());
+  }
+  Expr raw(int argument) override {
+    return argument == argument_ ? stand_in_ : outer_.raw(argument + 1);
+  }
   Expr scalar(int argument) override { return outer_.scalar(argument + 1); }
   Expr scalar(int argument, DType dtype) override { return outer_.scalar(argument + 1, dtype); }
   DType dtype() const override { return outer_.dtype(); }
@@ -27,7 +37,15 @@ class Shifted final : public Elementwise {
 
  private:
   Elementwise& outer_;
+  int argument_;
+  Expr stand_in_;
 };
+
+// A load that no kernel has; gradients of gradients, which meet within one expression, differ in
+// their depth.
+Expr make_stand_in(DType dtype, size_t depth) {
+  return loop::load(255, dtype, std::vector<Expr>(depth + 8, loop::index(0)));
+}
 
 // Looks at a body without a call: tensors are f32 loads numbered by argument, attributes defaults.
 class Probe final : public Elementwise {
@@ -159,24 +177,19 @@ class Gradients {
     op->doc = "Gradient of " + forward_.schema.full_name() + ".";
     op->kind = Kind::Elementwise;
     ElementwiseFunction function = function_;
-    define_elementwise(*op, rule_, [function, argument](Elementwise& e) {
-      Shifted view(e);
-      Expr body = function(view);
-      Expr grad = e.in(0);
-      Expr input = load_of(view.raw(argument));
-      Expr result = loop::differentiate(body, {input}, grad)[0];
-      return result ? result : loop::constant(0, e.dtype());
+    size_t depth = op->schema.name.size();  // grows with each "_gradient"
+    define_elementwise(*op, rule_, [function, argument, depth](Elementwise& e) {
+      Expr input = e.raw(argument + 1);
+      Expr stand_in = make_stand_in(input.dtype(), depth);
+      Shifted view(e, argument, stand_in);
+      Expr result = loop::differentiate(function(view), {stand_in}, e.in(0))[0];
+      if (!result) {
+        return loop::constant(0, e.dtype());
+      }
+      return loop::rewrite(result, [&](Expr x) { return same(x, stand_in) ? input : x; });
     });
     slot->op = std::move(op);
     return *slot;
-  }
-
-  // Conversions stand between a load and the body: the gradient is that of the load.
-  static Expr load_of(Expr x) {
-    while (x->op == loop::Op::Cast) {
-      x = x->inputs[0];
-    }
-    return x;
   }
 
   // The forward arguments behind the gradient; tensors that no gradient reads become optional, but

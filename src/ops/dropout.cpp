@@ -32,21 +32,28 @@ void check_dropped_dtype(DType dtype) {
 
 // What the input is multiplied by: 1 / keep, or 0 with probability p; by feature, one number for
 // each (N, C).
-Tensor make_noise(const Tensor& input, double keep, double on, bool features) {
-  if (!features) {
-    const Tensor noise = make_tensor(input.sizes(), input.dtype(), input.device());
-    fill_bernoulli(noise, keep, on, std::nullopt);
-    return noise;
-  }
-  if (input.dim() < 2) {
+Tensor noise_kernel(const Tensor& input, double keep, double on, bool features) {
+  IntList sizes(input.sizes());
+  if (features && input.dim() < 2) {
     fail(ErrorKind::Runtime, "", "Feature dropout requires at least 2 dimensions in the input");
   }
-  IntList sizes(input.sizes().size(), 1);
-  sizes[0] = input.sizes()[0];
-  sizes[1] = input.sizes()[1];
+  if (features) {
+    sizes = IntList(input.sizes().size(), 1);
+    sizes[0] = input.sizes()[0];
+    sizes[1] = input.sizes()[1];
+  }
   const Tensor noise = make_tensor(sizes, input.dtype(), input.device());
-  fill_bernoulli(noise, keep, on, std::nullopt);
+  if (!noise.is_meta()) {
+    fill_bernoulli(noise, keep, on, std::nullopt);
+  }
   return noise;
+}
+
+// An operator of its own, for capture has to keep the order in which numbers are drawn.
+Tensor make_noise(const Tensor& input, double keep, double on, bool features) {
+  static const Operator& op = find_operator("_dropout_noise");
+  DoorGuard capture_alone(0, ~uint32_t{kCaptureDoor});
+  return call(op, {Value::borrow(input), keep, on, features});
 }
 
 // Factor and, for alpha dropout, the term that keeps mean and variance of self-normalising units.
@@ -64,7 +71,7 @@ Noise draw_noise(const Tensor& input, double p, bool features, bool alpha) {
   constexpr double kAlpha = 1.7580993408473766;
   const double a = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * keep);
   const Tensor noise = make_noise(input, keep, 1, features);
-  DoorGuard closed(0, ~uint32_t{0});
+  DoorGuard capture_alone(0, ~uint32_t{kCaptureDoor});
   const Tensor term = add(mul(sub(noise, Scalar(1)), Scalar(kAlpha * a)), Scalar(kAlpha * a * p));
   return {mul(noise, Scalar(a)), term};
 }
@@ -121,6 +128,10 @@ std::tuple<Tensor, Tensor> native_dropout_kernel(const Tensor& input, double p,
 }  // namespace
 
 RUSHLIGHT_OPERATORS(dropout) {
+  op("_dropout_noise(Tensor input, float keep, float on, bool features) -> Tensor", kInternal)
+      .doc("What dropout multiplies by: `on`, or 0 but with probability `keep`.")
+      .kernel(noise_kernel)
+      .not_differentiable();
   op("dropout(Tensor input, float p, bool train) -> Tensor", kFunction)
       .doc("Zeroes elements with probability p and divides the others by 1 - p.")
       .composition(dropped<false, false>);

@@ -144,6 +144,8 @@ class Writer:
 
     def _function(self, target: Callable) -> str:
         name = qualified_name(target)
+        if not all(part.isidentifier() for part in name.split(".")):
+            return self._add_global(name.replace(".", "_"), target)
         if name.startswith("torch.") and _resolves(name, target):
             self._globals["torch"] = rushlight
             return name
