@@ -84,12 +84,24 @@ void write_element(void* at, DType dtype, const Scalar& value) {
   }
 }
 
+namespace {
+
+size_t dimension_of(const TensorImpl& tensor, int64_t dim, std::string_view op) {
+  int64_t at = wrap_dim(dim, tensor.rank, op);
+  if (tensor.rank == 0) {
+    fail(ErrorKind::Index, op, "Dimension specified as ", dim, " but tensor has no dimensions");
+  }
+  return static_cast<size_t>(at);
+}
+
+}  // namespace
+
 int64_t Tensor::size(int64_t dim) const {
-  return impl_->sizes[static_cast<size_t>(wrap_dim(dim, impl_->rank, "size"))];
+  return impl_->sizes[dimension_of(*impl_, dim, "size")];
 }
 
 int64_t Tensor::stride(int64_t dim) const {
-  return impl_->strides[static_cast<size_t>(wrap_dim(dim, impl_->rank, "stride"))];
+  return impl_->strides[dimension_of(*impl_, dim, "stride")];
 }
 
 bool Tensor::is_contiguous(MemoryFormat format) const {

@@ -14,3 +14,10 @@ def test_sum_over_the_empty_dimension():
     assert torch.ones(3, 0).sum(1).tolist() == [0, 0, 0]
     assert torch.ones(0, 3).sum(0).tolist() == [0, 0, 0]
     assert torch.ones(2, 0, 4).sum((1, 2)).tolist() == [0, 0]
+
+
+def test_size_of_a_dimension_that_a_number_has_not():
+    with pytest.raises(IndexError, match="no dimensions"):
+        torch.tensor(1.0).size(0)
+    with pytest.raises(IndexError):
+        torch.trapezoid(torch.tensor(1.0), torch.tensor(1.0), dim=0)
