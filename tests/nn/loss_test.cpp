@@ -69,7 +69,7 @@ TEST_F(Losses, KullbackLeibler) {
 }
 
 TEST_F(Losses, WeightsAreBuffersAndFollowTheModule) {
-  const nn::CrossEntropyLoss loss(nn::CrossEntropyLossOptions().weight(weight));
+  const nn::CrossEntropyLoss loss(nn::CrossEntropyLossOptions().weight(clone(weight)));
   EXPECT_EQ(loss->state_dict().size(), 1U);
   EXPECT_EQ(nn::CrossEntropyLoss()->state_dict().size(), 0U);
   loss->to(DType::Float64);
