@@ -8,7 +8,7 @@ PYTHON := .venv/bin/python
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files '*.cpp' '*.h')
 .DEFAULT_GOAL := build
-.PHONY: setup build train train-cpp test test-sanitize bench format lint clean
+.PHONY: setup build train train-cpp test test-sanitize test-sanitize-python bench format lint clean
 
 setup: .venv/ready
 
@@ -52,8 +52,17 @@ test: build
 test-sanitize: setup
 	for preset in asan-ubsan tsan; do \
 	  cmake --preset $$preset -D Python3_EXECUTABLE=$(CURDIR)/$(PYTHON) && \
-	  cmake --build --preset $$preset -j $(JOBS) && ctest --preset $$preset || exit 1; \
+	  cmake --build --preset $$preset -j $(JOBS) --target all_tests && \
+	  ctest --preset $$preset -j $(JOBS) || exit 1; \
 	done
+
+# The Python tests on an extension under the address and undefined-behaviour sanitizers. The
+# interpreter's own leaks, which it leaves on purpose, would hide ours.
+test-sanitize-python: setup
+	cmake --preset asan-ubsan -D RUSHLIGHT_PYTHON=ON -D Python3_EXECUTABLE=$(CURDIR)/$(PYTHON)
+	cmake --build --preset asan-ubsan -j $(JOBS) --target rushlight_python
+	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+	  PYTHONPATH=build-asan-ubsan/python $(PYTHON) -m pytest -q tests/python tests/misuse
 
 bench: build
 	BUILD=$(BUILD) bash benchmarks/run.sh

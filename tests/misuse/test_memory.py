@@ -185,6 +185,10 @@ print((x + x).sum().item())
 """
 
 
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""),
+    reason="the address sanitizer needs address space of its own",
+)
 def test_a_system_without_memory():
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_ADDRESS_SPACE], capture_output=True, text=True
