@@ -81,6 +81,37 @@ void run_compiled(Compiled& compiled, graph::Segment& segment) {
   }
 }
 
+// Whether a file is of this package, whose lines are nobody's own.
+bool is_ours(PyCodeObject* code) {
+  static const std::string* package = [] {
+    Ref module = owned(PyImport_ImportModule("rushlight"));
+    Ref file = owned(PyObject_GetAttrString(module.get(), "__file__"));
+    std::string path(text_of(file.get()));
+    return new std::string(path.substr(0, path.find_last_of('/') + 1));
+  }();
+  Ref file = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "co_filename"));
+  return text_of(file.get()).starts_with(*package);
+}
+
+// `File "x.py", line 3, in f`: the program's innermost line.
+std::string locate() {
+  GilAcquire locked;
+  Ref frame = Ref::share(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame) {
+    auto* at = reinterpret_cast<PyFrameObject*>(frame.get());
+    Ref code(reinterpret_cast<PyObject*>(PyFrame_GetCode(at)));
+    auto* found = reinterpret_cast<PyCodeObject*>(code.get());
+    if (!is_ours(found)) {
+      Ref file = owned(PyObject_GetAttrString(code.get(), "co_filename"));
+      Ref name = owned(PyObject_GetAttrString(code.get(), "co_name"));
+      return cat("File \"", text_of(file.get()), "\", line ", PyFrame_GetLineNumber(at), ", in ",
+                 text_of(name.get()));
+    }
+    frame = Ref(reinterpret_cast<PyObject*>(PyFrame_GetBack(at)));
+  }
+  return "";
+}
+
 PyObject* make_settings(PyObject*, PyObject* args) {
   PyObject* runner;
   const char* name;
@@ -108,6 +139,9 @@ PyObject* make_settings(PyObject*, PyObject* args) {
     }
     graph::Settings settings;
     settings.name = name;
+    if (compiled->backend != nullptr) {
+      settings.locate = locate;
+    }
     settings.runner = [compiled](graph::Segment& segment) { run_compiled(*compiled, segment); };
     return PyLong_FromUnsignedLong(graph::register_settings(std::move(settings)));
   });

@@ -208,10 +208,11 @@ Ref export_node(const Graph& graph, const Node& node) {
   constexpr const char* kForms[] = {"functional", "inplace", "out"};
   const Schema& schema = node.op->schema;
   bool one = schema.results.size() == 1 && !schema.results[0].list;
-  return owned(Py_BuildValue("(sssOOO)", schema.name.c_str(),
+  const char* line = node.line < 0 ? "" : graph.lines[static_cast<size_t>(node.line)].c_str();
+  return owned(Py_BuildValue("(sssOOOs)", schema.name.c_str(),
                              schema.overload.empty() ? "default" : schema.overload.c_str(),
                              kForms[static_cast<int>(node.form)], arguments.get(), made.get(),
-                             one ? Py_True : Py_False));
+                             one ? Py_True : Py_False, line));
 }
 
 // (storage, dtype, sizes, strides, offset)

@@ -44,6 +44,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --out")
     parser.add_argument("--stop", type=int, help="leave after this step, with a checkpoint")
     parser.add_argument("--evaluate-every", type=int, default=500, help="steps; 0: never")
+    parser.add_argument("--compile", action="store_true", help="compile the training step")
     parser.add_argument("--print-losses", action="store_true", help="print every step's loss")
     parser.add_argument("--sample", type=int, default=400, help="characters written at the end")
     parser.add_argument("--temperature", type=float, default=0.8)
@@ -99,6 +100,19 @@ def save_losses(folder: pathlib.Path, losses: list, held_out_losses: list) -> No
     plot.save(folder / "losses.png", [(plot.smooth(losses), blue), (held_out_losses, orange)])
 
 
+def training_step(gpt: model.GPT, optimizer: torch.optim.Optimizer):
+    """What learns from one batch, and gives its loss."""
+
+    def train(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        loss = gpt.loss(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return train
+
+
 def main() -> None:
     options = arguments()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -114,6 +128,9 @@ def main() -> None:
     )
     gpt = model.GPT(shape)
     optimizer = optimizer_of(gpt, options)
+    train = training_step(gpt, optimizer)
+    if options.compile:
+        train = torch.compile(train)
     losses: list[tuple[int, float]] = []
     held_out_losses: list[tuple[int, float]] = []
     first = 0
@@ -137,10 +154,7 @@ def main() -> None:
             group["lr"] = learning_rate(step, options)
         starts = torch.randint(data.train.shape[0] - options.context, (options.batch,))
         x, y = text.batch(data.train, starts, options.context)
-        loss = gpt.loss(x, y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        loss = train(x, y)
         losses.append((step, loss.item()))
         if options.print_losses:
             print(f"step {step}: loss {losses[-1][1]:.9g}")

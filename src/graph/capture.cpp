@@ -186,6 +186,8 @@ bool open_capture(uint32_t settings) {
     return false;
   }
   this_session().settings = settings;
+  const Settings& chosen = settings_of(settings);
+  this_session().locate = chosen.locate ? &chosen.locate : nullptr;
   thread_state.capture = settings;
   thread_state.doors |= kCaptureDoor;
   return true;

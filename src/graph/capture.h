@@ -49,6 +49,8 @@ struct Settings {
   bool fullgraph = false;  // a segment that ends before the capture closes is an error
   bool captures_backward = true;
   std::string name;
+  // Where the program is, for Graph::lines; null: they are not kept. Called for each operator.
+  std::function<std::string()> locate;
   // For reports: called before each segment runs.
   std::function<void(const Segment&)> observer;
 };

@@ -276,6 +276,14 @@ bool is_value(const ValueInfo& value, const TensorImpl& tensor) {
          IntArrayRef(value.sizes) == tensor.sizes && IntArrayRef(value.strides) == tensor.strides;
 }
 
+// The line's number in the graph; operators of one line follow each other.
+int enter_line(Graph& graph, std::string line) {
+  if (graph.lines.empty() || graph.lines.back() != line) {
+    graph.lines.push_back(std::move(line));
+  }
+  return static_cast<int>(graph.lines.size()) - 1;
+}
+
 void append(Session& session, const Invocation& inv) {
   Graph& graph = session.segment.graph;
   Node node;
@@ -315,6 +323,9 @@ void append(Session& session, const Invocation& inv) {
     }
   }
   node.result_count = static_cast<int>(graph.results.size()) - node.first_result;
+  if (session.locate != nullptr) {
+    node.line = enter_line(graph, (*session.locate)());
+  }
   graph.nodes.push_back(node);
 }
 

@@ -16,6 +16,7 @@ struct Session {
   Segment segment;
   StorageMap ids;
   uint32_t settings = 0;
+  const std::function<std::string()>* locate = nullptr;  // of the settings
   // Inputs that the segment writes: pending until it has run, though they have their memory.
   std::vector<StorageImpl*> written;
   std::atomic<bool> running{false};       // a segment of it

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import types
 from collections.abc import Callable, Iterator
 
 disable = False
@@ -45,31 +46,40 @@ repro_after = None
 repro_level = 2
 
 
+def _place(module: types.ModuleType, name: str) -> tuple[object, str]:
+    """Where a setting is: `triton.cudagraphs` is one of `triton`."""
+    *groups, last = name.split(".")
+    place: object = module
+    for group in groups:
+        place = getattr(place, group, None)
+    if not hasattr(place, last):
+        raise AttributeError(f"{module.__name__}.{name} does not exist")
+    return place, last
+
+
 @contextlib.contextmanager
-def _patched(changes: dict[str, object]) -> Iterator[None]:
-    module = sys.modules[__name__]
-    for name in changes:
-        if not hasattr(module, name):
-            raise AttributeError(f"{__name__}.{name} does not exist")
-    before = {name: getattr(module, name) for name in changes}
-    for name, value in changes.items():
-        setattr(module, name, value)
+def _patched(module: types.ModuleType, changes: dict[str, object]) -> Iterator[None]:
+    places = [(*_place(module, name), value) for name, value in changes.items()]
+    before = [(place, name, getattr(place, name)) for place, name, _ in places]
+    for place, name, value in places:
+        setattr(place, name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            setattr(module, name, value)
+        for place, name, value in before:
+            setattr(place, name, value)
 
 
 class _Patch:
     """A context manager and a decorator, usable many times."""
 
-    def __init__(self, changes: dict[str, object]) -> None:
+    def __init__(self, module: types.ModuleType, changes: dict[str, object]) -> None:
+        self._module = module
         self._changes = changes
         self._entered: list = []
 
     def __enter__(self) -> None:
-        manager = _patched(self._changes)
+        manager = _patched(self._module, self._changes)
         manager.__enter__()
         self._entered.append(manager)
 
@@ -79,7 +89,7 @@ class _Patch:
     def __call__(self, function: Callable) -> Callable:
         @functools.wraps(function)
         def wrapper(*args: object, **kwargs: object) -> object:
-            with _patched(self._changes):
+            with _patched(self._module, self._changes):
                 return function(*args, **kwargs)
 
         return wrapper
@@ -87,6 +97,11 @@ class _Patch:
 
 def patch(arg1: object = None, arg2: object = None, **kwargs: object) -> _Patch:
     """Changes settings for a scope: patch(name=value), patch("name", value) or patch({...})."""
+    return make_patch(sys.modules[__name__], arg1, arg2, kwargs)
+
+
+def make_patch(module: types.ModuleType, arg1: object, arg2: object, named: dict) -> _Patch:
+    """Changes a module's settings for a scope: see patch."""
     if isinstance(arg1, str):
-        return _Patch({arg1: arg2})
-    return _Patch({**(arg1 or {}), **kwargs})
+        return _Patch(module, {arg1: arg2})
+    return _Patch(module, {**(arg1 or {}), **named})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import operator
 import re
 import warnings
@@ -10,6 +11,14 @@ from collections.abc import Callable
 
 from rushlight import _C, fx, ops
 from rushlight._dynamo import config, exc, segments
+
+
+def _with_code(line: str) -> str | None:
+    """`File "x.py", line 3, in f`, and the text of that line, as in a traceback."""
+    place = re.fullmatch(r'File "(.*)", line (\d+), in .*', line)
+    if place is None:
+        return None
+    return f"  {line}\n    {linecache.getline(place[1], int(place[2])).strip()}\n"
 
 
 class _Builder:
@@ -26,6 +35,7 @@ class _Builder:
         self._nodes: dict[int, fx.Node] = {}  # by value
         self._first: dict[int, fx.Node] = {}  # by storage: where it begins
         self._given: dict[tuple, fx.Node] = {}  # by storage and dtype: its placeholder
+        self._trace: str | None = None  # the line of the program that calls are of
 
     def build(self, examples: list) -> fx.GraphModule:
         """The graph as a module."""
@@ -36,13 +46,17 @@ class _Builder:
             self._nodes[value] = self._given[storage, dtype] = node
             self._first.setdefault(storage, node)
             self._describe(value, node)
-        for call in self._exported["nodes"]:
+        for *call, line in self._exported["nodes"]:
+            self._trace = _with_code(line)
             self._add(*call)
         self._graph.output(tuple(self._nodes[value] for value in self._exported["outputs"]))
         return fx.GraphModule({}, self._graph)
 
     def _call(self, target: Callable, args: tuple, kwargs: dict | None = None) -> fx.Node:
-        return self._graph.call_function(target, args, kwargs or {})
+        node = self._graph.call_function(target, args, kwargs or {})
+        if self._trace is not None:
+            node.stack_trace = self._trace
+        return node
 
     def _use(self, value: int) -> fx.Node | None:
         """The node of a value; one that no node made is a view from outside."""

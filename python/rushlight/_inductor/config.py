@@ -7,6 +7,7 @@ checked, so that a misspelled option is an error here as there.
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 
@@ -114,11 +115,18 @@ trace = types.SimpleNamespace(
 )
 
 
+def patch(arg1: object = None, arg2: object = None, **kwargs: object):
+    """Changes options for a scope or a decorated function."""
+    from rushlight._dynamo.config import make_patch
+
+    return make_patch(sys.modules[__name__], arg1, arg2, kwargs)
+
+
 def options() -> dict[str, object]:
     """The options by name, `triton.cudagraphs` and the like too, with their defaults."""
     found: dict[str, object] = {}
     for name, value in globals().items():
-        if name.startswith("_") or name in ("types", "Callable", "annotations"):
+        if name.startswith("_") or name in ("types", "sys", "Callable", "annotations"):
             continue
         if isinstance(value, types.SimpleNamespace):
             found.update({f"{name}.{key}": item for key, item in vars(value).items()})

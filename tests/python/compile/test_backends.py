@@ -89,7 +89,9 @@ def test_graph():
     assert backend.targets()[0] == "aten.add.Tensor"
     assert [tuple(example.shape) for example in backend.inputs[0]] == [(2, 3), (3,)]
     assert torch.equal(gm(x, y)[0], f(x, y))
-    assert '"f32[2, 3]"' in gm.print_readable(print_output=False)
+    text = gm.print_readable(print_output=False)
+    assert '"f32[2, 3]"' in text
+    assert "test_backends.py" in text and "code: return (x + y).relu()" in text
 
 
 def test_called_once_a_structure():
@@ -316,3 +318,29 @@ def test_list_arguments_and_many_results():
     values, indices = torch.cat([x[2:], x[:2]]).sort(0)
     assert torch.equal(made, torch.stack([values, indices.float()]))
     assert torch.equal(picked, x[[1, 0]])
+
+
+def test_counters():
+    from rushlight._dynamo.testing import CompileCounter, CompileCounterWithBackend
+
+    counter = CompileCounter()
+    f = torch.compile(lambda x: x.sin() + 1, backend=counter)
+    f(torch.ones(2))
+    f(torch.ones(2))
+    assert (counter.frame_count, counter.op_count) == (1, 2)
+    counter = CompileCounterWithBackend("inductor")
+    f = torch.compile(lambda x: x.sin() + 1, backend=counter)
+    assert torch.equal(f(torch.ones(2)), torch.ones(2).sin() + 1) and len(counter.graphs) == 1
+
+
+def test_compile_fx():
+    from rushlight._inductor.compile_fx import compile_fx
+
+    x = torch.randn(3)
+    assert torch.equal(torch.compile(torch.sin, backend=compile_fx)(x), x.sin())
+
+
+def test_patched_options():
+    with torch._inductor.config.patch({"triton.cudagraphs": True, "max_autotune": True}):
+        assert torch._inductor.config.triton.cudagraphs and torch._inductor.config.max_autotune
+    assert not torch._inductor.config.triton.cudagraphs
