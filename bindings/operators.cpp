@@ -218,7 +218,12 @@ PyObject* operator_overload(PyObject*, PyObject* args) {
     const Operator* gradient = set.signatures.empty() ? find_gradient_operator(full) : nullptr;
     if (gradient != nullptr) {
       set.name = full;
-      set.signatures.push_back(make_signature(*gradient, Face::Operator, Form::Functional));
+      Signature& made =
+          set.signatures.emplace_back(make_signature(*gradient, Face::Operator, Form::Functional));
+      for (Parameter& parameter : made.parameters) {
+        const Argument& declared = *parameter.argument;
+        parameter.numbers = declared.type == SchemaType::Tensor && !declared.list;
+      }
     }
     if (set.signatures.empty()) {
       return py_none();

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 _LEGAL_OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output")
@@ -280,6 +280,8 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
+            if impure_random and _draws(self.target):
+                return True
             return _writes(self.target) or self.target in _side_effects
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
@@ -346,8 +348,15 @@ def _writes(target: Callable) -> bool:
     return target in in_place or (name.endswith("_") and not name.endswith("__"))
 
 
-def nodes_in(args: Iterable) -> list[Node]:
-    """The nodes in a structure."""
-    found: list[Node] = []
-    map_arg(tuple(args), lambda node: found.append(node) or node)
-    return found
+def _draws(target: Callable) -> bool:
+    """Whether a call of the function draws random numbers, which those after it depend on."""
+    schema = getattr(target, "_schema", None)
+    if schema is not None:
+        return "Generator?" in schema or "dropout" in target.name()
+    name = getattr(target, "__name__", "")
+    return "dropout" in name or name.removesuffix("_like") in _RANDOM
+
+
+_RANDOM = frozenset(
+    {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
+)

@@ -155,11 +155,11 @@ class Program:
 
     def backward(self, results: list, inputs: list) -> tuple:
         """The gradients of the sum of what depends on inputs."""
-        roots = [value for value in results if value.requires_grad and value.grad_fn is not None]
         wanted = [value for value in inputs if value.requires_grad and value.is_leaf]
-        if not roots or not wanted:
-            return ()
         try:
+            roots = [value for value in results if value.requires_grad and value.grad_fn]
+            if not roots or not wanted:
+                return ()
             torch.autograd.backward([value.double().sum() for value in roots])
         except RuntimeError as error:
             return ("backward error", first_line(error))

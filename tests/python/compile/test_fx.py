@@ -170,6 +170,14 @@ def test_writes_are_not_dead():
     assert value.item() == 6
 
 
+def test_draws_are_not_dead():
+    graph = fx.Graph()
+    graph.call_function(torch.ops.aten.randperm.default, (5,))
+    graph.call_function(torch.rand, (5,))
+    graph.output(graph.call_function(torch.rand, (2,)))
+    assert not graph.eliminate_dead_code()
+
+
 def test_names_are_unique_and_legal():
     graph = fx.Graph()
     names = [graph.placeholder(n).name for n in ("x", "x", "class", "self", "1a", "sum", "x_1")]

@@ -24,6 +24,8 @@ def test_programs(backend, first, count):
 def test_programs_through_fx():
     def backend(gm, inputs):
         gm.graph.lint()
+        gm.graph.eliminate_dead_code()
+        gm.recompile()
         return gm.forward
 
     for seed in range(400, 450):
