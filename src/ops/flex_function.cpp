@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "runtime/kernel_cache.h"
 
@@ -112,6 +113,18 @@ std::pair<int64_t, int64_t> exact_bounds(const FlexFunction& index, const FlexSh
   return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())};
 }
 
+// Texts come back call after call; expressions live for ever in any case.
+Expr parsed(const std::string& text) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, Expr> known;
+  std::lock_guard<std::mutex> lock(mutex);
+  Expr& made = known[text];
+  if (!made) {
+    made = loop::parse_expr(text);
+  }
+  return made;
+}
+
 }  // namespace
 
 Interval element_bounds(const Tensor& tensor, const std::vector<int64_t>& first,
@@ -158,11 +171,14 @@ Interval load_bounds(const Tensor& tensor, const Interval* indices) {
 
 FlexFunction::FlexFunction(std::string_view what, std::string_view text, const TensorList& captures,
                            const FlexShape& shape)
-    : captures_(captures) {
+    : text_(text), captures_(captures) {
   if (text.empty()) {
     return;
   }
-  root_ = loop::parse_expr(text);
+  root_ = parsed(text_);
+  if (text.find("load.") == std::string_view::npos) {
+    return;  // nothing that could be read outside its bounds
+  }
   const std::vector<Expr> order = loop::post_order({&root_, 1});
   std::vector<Interval> whole(captures.size());
   std::vector<bool> known(captures.size(), false);
@@ -223,6 +239,24 @@ void FlexFunction::check_load(std::string_view what, const LoadInfo& info, size_
   }
 }
 
+std::string FlexFunction::signature() const {
+  std::string made = cat(text_, ";");
+  for (const Tensor& tensor : captures_) {
+    made += cat(tensor.dtype(), ":");
+    for (size_t d = 0; d < tensor.sizes().size(); ++d) {
+      const int64_t stride = tensor.strides()[d];
+      made += stride == 0 ? '0' : stride == 1 ? '1' : 'n';
+    }
+  }
+  // Indices that may be negative have the size of their dimension in them.
+  for (const LoadInfo& info : loads_) {
+    for (size_t d = 0; d < info.wraps.size(); ++d) {
+      made += info.wraps[d] ? cat("-", captures_[info.load->slot].sizes()[d]) : std::string("+");
+    }
+  }
+  return made;
+}
+
 bool FlexFunction::reads(FlexScalar scalar) const {
   for (Expr expr : loop::post_order({&root_, 1})) {
     if (expr->op == Op::Scalar && expr->slot == scalar) {
@@ -238,7 +272,7 @@ Expr FlexFunction::widen(Expr index, const FlexPlace& at,
                          const std::unordered_map<const Node*, Expr>& done, int depth) const {
   constexpr int kDeep = 32;
   const Interval all = loop::all_values(index.dtype());
-  const Interval& own = bounds_.at(index.node);
+  const Interval own = bounds_.at(index.node);
   const bool exact = own.low > all.low && own.high < all.high;
   const bool position = index->op == Op::Scalar && index->slot != kFlexScore;
   if (position) {

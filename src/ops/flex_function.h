@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -37,8 +38,10 @@ class FlexFunction {
   FlexFunction(std::string_view what, std::string_view text, const TensorList& captures,
                const FlexShape& shape);
 
-  explicit operator bool() const { return bool(root_); }
+  explicit operator bool() const { return !text_.empty(); }
   loop::Expr root() const { return root_; }
+  // All that the kernels made of it depend on.
+  std::string signature() const;
   const TensorList& captures() const { return captures_; }
   // Whether the value depends on one of the arguments.
   bool reads(FlexScalar scalar) const;
@@ -59,6 +62,7 @@ class FlexFunction {
   loop::Expr widen(loop::Expr index, const FlexPlace& at,
                    const std::unordered_map<const loop::Node*, loop::Expr>& done, int depth) const;
 
+  std::string text_;
   loop::Expr root_ = {};
   TensorList captures_;
   std::vector<LoadInfo> loads_;

@@ -1,6 +1,8 @@
 #include "ops/flex_kernels.h"
 
 #include <limits>
+#include <mutex>
+#include <unordered_map>
 
 #include "runtime/kernel_cache.h"
 
@@ -72,11 +74,33 @@ FlexModifier::FlexModifier(DType compute, const FlexFunction& score, const FlexF
          static_cast<int64_t>(captures_.size()), " tensors: at most ",
          static_cast<int64_t>(kMostCaptures), " are possible");
   }
-  for (Kind kind : {kWhole, kPartial}) {
-    if (score_ || (kind == kPartial && mask_)) {
-      apply_[kind] = score_kernel(kind);
+  key_ = cat(compute_, "|", score_ ? score_.signature() : "", "|", mask_ ? mask_.signature() : "");
+  kernels_ = known(key_, [&] {
+    Kernels made;
+    for (Kind kind : {kWhole, kPartial}) {
+      if (score_ || (kind == kPartial && mask_)) {
+        made.apply[kind] = score_kernel(kind);
+      }
+    }
+    return made;
+  });
+}
+
+// Kernels are built once for what they depend on.
+FlexModifier::Kernels FlexModifier::known(const std::string& key,
+                                          const std::function<Kernels()>& make) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, Kernels> table;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = table.find(key);
+    if (found != table.end()) {
+      return found->second;
     }
   }
+  Kernels made = make();
+  std::lock_guard<std::mutex> lock(mutex);
+  return table.emplace(key, made).first->second;
 }
 
 loop::Kernel FlexModifier::empty_kernel(std::string name, loop::AxisKind axes) const {
@@ -127,14 +151,22 @@ void FlexModifier::prepare_gradients(const TensorList& sums, int64_t groups) {
   }
   sums_ = sums;
   groups_ = any ? groups : 0;
-  for (Kind kind : {kWhole, kPartial}) {
-    differentiate_[kind] = gradient_kernel(kind);
-    add_up_[kind] = any ? sums_kernel(kind, sums) : nullptr;
+  std::string key = cat(key_, "|");
+  for (const Tensor& sum : sums) {
+    key += sum.defined() ? '1' : '0';
   }
+  kernels_ = known(key, [&] {
+    Kernels made = kernels_;
+    for (Kind kind : {kWhole, kPartial}) {
+      made.differentiate[kind] = gradient_kernel(kind, &made.reads_scores);
+      made.add_up[kind] = any ? sums_kernel(kind, sums, &made.reads_scores) : nullptr;
+    }
+    return made;
+  });
 }
 
 // From b1, gradients of changed scores, to those of scores; null where they are the same.
-loop::KernelFunction FlexModifier::gradient_kernel(Kind kind) {
+loop::KernelFunction FlexModifier::gradient_kernel(Kind kind, bool* reads_scores) const {
   const FlexPlace at = place();
   Expr score = at.scalars[kFlexScore];
   Expr upstream = loop::load(1, compute_, tile_indices());
@@ -144,7 +176,7 @@ loop::KernelFunction FlexModifier::gradient_kernel(Kind kind) {
   if (same(gradient, upstream)) {
     return nullptr;
   }
-  reads_scores_ = reads_scores_ || contains(gradient, score);
+  *reads_scores = *reads_scores || contains(gradient, score);
   loop::Kernel kernel = empty_kernel(kind == kWhole ? "flex_gradient" : "flex_gradient_partial",
                                      loop::AxisKind::Parallel);
   kernel.stores = {{1, tile_indices(), hide(kind, gradient, 0)}};
@@ -152,7 +184,8 @@ loop::KernelFunction FlexModifier::gradient_kernel(Kind kind) {
 }
 
 // Adds to the sums of captured tensors, in the order of keys and queries.
-loop::KernelFunction FlexModifier::sums_kernel(Kind kind, const TensorList& sums) {
+loop::KernelFunction FlexModifier::sums_kernel(Kind kind, const TensorList& sums,
+                                               bool* reads_scores) const {
   const FlexPlace at = place();
   Expr score = at.scalars[kFlexScore];
   Expr upstream = loop::load(1, compute_, tile_indices());
@@ -176,7 +209,7 @@ loop::KernelFunction FlexModifier::sums_kernel(Kind kind, const TensorList& sums
     const int buffer = buffers[static_cast<size_t>(placed.captures[i])];
     if (found[i] && buffer >= 0) {
       Expr value = hide(kind, as(found[i], compute_), 0);
-      reads_scores_ = reads_scores_ || contains(value, score);
+      *reads_scores = *reads_scores || contains(value, score);
       kernel.stores.push_back({buffer, placed.loads[i]->inputs, value, loop::StoreMode::Add});
     }
   }
@@ -208,7 +241,7 @@ void FlexModifier::run(loop::KernelFunction kernel, const AttentionPlace& at, co
 
 void FlexModifier::scores(const AttentionPlace& at, bool partial, void* tile,
                           int64_t stride) const {
-  const loop::KernelFunction kernel = apply_[partial ? kPartial : kWhole];
+  const loop::KernelFunction kernel = kernels_.apply[partial ? kPartial : kWhole];
   if (kernel != nullptr) {
     run(kernel, at, tile, nullptr, stride, 0);
   }
@@ -217,11 +250,11 @@ void FlexModifier::scores(const AttentionPlace& at, bool partial, void* tile,
 void FlexModifier::gradients(const AttentionPlace& at, bool partial, const void* scores,
                              void* gradients, int64_t stride, int64_t group) const {
   const Kind kind = partial ? kPartial : kWhole;
-  if (add_up_[kind] != nullptr) {
-    run(add_up_[kind], at, scores, gradients, stride, group);
+  if (kernels_.add_up[kind] != nullptr) {
+    run(kernels_.add_up[kind], at, scores, gradients, stride, group);
   }
-  if (differentiate_[kind] != nullptr) {
-    run(differentiate_[kind], at, scores, gradients, stride, group);
+  if (kernels_.differentiate[kind] != nullptr) {
+    run(kernels_.differentiate[kind], at, scores, gradients, stride, group);
   }
 }
 

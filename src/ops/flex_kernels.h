@@ -1,6 +1,8 @@
 // What flex attention does to tiles of scores, as compiled kernels.
 #pragma once
 
+#include <functional>
+
 #include "kernels/attention.h"
 #include "ops/flex_function.h"
 
@@ -16,19 +18,27 @@ class FlexModifier final : public AttentionModifier {
   void prepare_gradients(const TensorList& sums, int64_t groups);
 
   void scores(const AttentionPlace& at, bool partial, void* tile, int64_t stride) const override;
-  bool reads_scores() const override { return reads_scores_; }
+  bool reads_scores() const override { return kernels_.reads_scores; }
   void gradients(const AttentionPlace& at, bool partial, const void* scores, void* gradients,
                  int64_t stride, int64_t group) const override;
   int64_t groups() const override { return groups_; }
 
  private:
   enum Kind : int { kWhole, kPartial };
+  // By kind; null where there is nothing to do.
+  struct Kernels {
+    loop::KernelFunction apply[2] = {};
+    loop::KernelFunction differentiate[2] = {};
+    loop::KernelFunction add_up[2] = {};
+    bool reads_scores = false;
+  };
+  static Kernels known(const std::string& key, const std::function<Kernels()>& make);
   loop::Kernel empty_kernel(std::string name, loop::AxisKind axes) const;
   FlexPlace place() const;
   loop::Expr hide(Kind kind, loop::Expr value, double otherwise) const;
   loop::KernelFunction score_kernel(Kind kind) const;
-  loop::KernelFunction gradient_kernel(Kind kind);
-  loop::KernelFunction sums_kernel(Kind kind, const TensorList& sums);
+  loop::KernelFunction gradient_kernel(Kind kind, bool* reads_scores) const;
+  loop::KernelFunction sums_kernel(Kind kind, const TensorList& sums, bool* reads_scores) const;
   void run(loop::KernelFunction kernel, const AttentionPlace& at, const void* first, void* second,
            int64_t stride, int64_t group) const;
 
@@ -40,10 +50,8 @@ class FlexModifier final : public AttentionModifier {
   TensorList sums_;
   std::vector<std::vector<int64_t>> sum_strides_;
   int64_t groups_ = 0;
-  bool reads_scores_ = false;
-  loop::KernelFunction apply_[2] = {};
-  loop::KernelFunction differentiate_[2] = {};
-  loop::KernelFunction add_up_[2] = {};
+  std::string key_;
+  Kernels kernels_;
 };
 
 // Evaluates a function for all (query, key) of one (batch, head) into `out`, of `dtype`, rows of

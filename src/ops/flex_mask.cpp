@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "kernels/scratch.h"
 #include "ops/flex_kernels.h"
@@ -57,19 +59,23 @@ class BlockJudge {
   }
 
  private:
-  // Neighbouring blocks read the same elements again: the last answer for each load is kept.
+  // Blocks of a row or column read the same elements again: answers for ranges are kept.
   Interval loaded(const loop::Node& leaf, const Interval* indices) {
+    const Tensor& tensor = mask_.captures()[leaf.slot];
+    if (leaf.inputs.size() != 1) {
+      return load_bounds(tensor, indices);
+    }
+    constexpr size_t kMost = 1 << 14;
     Known& known = known_[&leaf];
-    const size_t rank = leaf.inputs.size();
-    bool same = known.indices.size() == rank;
-    for (size_t d = 0; same && d < rank; ++d) {
-      same = known.indices[d].low == indices[d].low && known.indices[d].high == indices[d].high;
+    if (known.size() > kMost) {
+      known.clear();
     }
-    if (!same || rank == 0) {
-      known.indices.assign(indices, indices + rank);
-      known.value = load_bounds(mask_.captures()[leaf.slot], indices);
+    const auto range = std::make_pair(indices[0].low, indices[0].high);
+    auto found = known.find(range);
+    if (found == known.end()) {
+      found = known.emplace(range, load_bounds(tensor, indices)).first;
     }
-    return known.value;
+    return found->second;
   }
 
   uint8_t judge_elements(int64_t batch, int64_t head, const Range& queries, const Range& keys) {
@@ -82,10 +88,7 @@ class BlockJudge {
     return all ? 2 : any ? 1 : 0;
   }
 
-  struct Known {
-    std::vector<Interval> indices;
-    Interval value{0, 0};
-  };
+  using Known = std::map<std::pair<double, double>, Interval>;
   const FlexFunction& mask_;
   const FlexEvaluator& evaluator_;
   loop::Expr root_;
