@@ -3,6 +3,7 @@
 
 #include <rushlight/nn/activation.h>
 #include <rushlight/nn/container.h>
+#include <rushlight/nn/flex_attention.h>
 #include <rushlight/nn/init.h>
 #include <rushlight/nn/layers.h>
 #include <rushlight/nn/loss.h>

@@ -39,7 +39,8 @@ struct AttentionPlace {
 };
 
 // A function of the scaled scores, applied a tile at a time. Tiles are of the compute type, a row
-// for each key and a column for each query. Called from many threads.
+// for each key and a column for each query; columns beyond those, up to the stride, may be changed.
+// Called from many threads.
 class AttentionModifier {
  public:
   virtual ~AttentionModifier() = default;

@@ -113,6 +113,15 @@ std::pair<int64_t, int64_t> exact_bounds(const FlexFunction& index, const FlexSh
   return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())};
 }
 
+bool reads_scalar(std::span<const Expr> roots, FlexScalar scalar) {
+  for (Expr expr : loop::post_order(roots)) {
+    if (expr->op == Op::Scalar && expr->slot == scalar) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Texts come back call after call; expressions live for ever in any case.
 Expr parsed(const std::string& text) {
   static std::mutex mutex;
@@ -258,8 +267,12 @@ std::string FlexFunction::signature() const {
 }
 
 bool FlexFunction::reads(FlexScalar scalar) const {
-  for (Expr expr : loop::post_order({&root_, 1})) {
-    if (expr->op == Op::Scalar && expr->slot == scalar) {
+  return reads_scalar({&root_, 1}, scalar);
+}
+
+bool FlexFunction::loads_by(FlexScalar scalar) const {
+  for (const LoadInfo& info : loads_) {
+    if (reads_scalar(info.load->inputs, scalar)) {
       return true;
     }
   }

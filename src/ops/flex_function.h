@@ -45,6 +45,8 @@ class FlexFunction {
   const TensorList& captures() const { return captures_; }
   // Whether the value depends on one of the arguments.
   bool reads(FlexScalar scalar) const;
+  // Whether the place of a captured element depends on it.
+  bool loads_by(FlexScalar scalar) const;
 
   struct Placed {
     loop::Expr value;

@@ -68,7 +68,8 @@ FlexModifier::FlexModifier(DType compute, const FlexFunction& score, const FlexF
       score_(score),
       mask_(mask),
       captures_(score ? score.captures() : mask.captures()),
-      strides_(capture_strides(captures_)) {
+      strides_(capture_strides(captures_)),
+      whole_rows_(!(score && score.loads_by(kFlexQuery)) && !(mask && mask.loads_by(kFlexQuery))) {
   if (captures_.size() > kMostCaptures) {
     fail(ErrorKind::Runtime, "flex_attention", "its functions capture ",
          static_cast<int64_t>(captures_.size()), " tensors: at most ",
@@ -216,8 +217,8 @@ loop::KernelFunction FlexModifier::sums_kernel(Kind kind, const TensorList& sums
   return kernel.stores.empty() ? nullptr : get_kernel(loop::simplify(kernel));
 }
 
-void FlexModifier::run(loop::KernelFunction kernel, const AttentionPlace& at, const void* first,
-                       void* second, int64_t stride, int64_t group) const {
+void FlexModifier::run(loop::KernelFunction kernel, const AttentionPlace& at, int64_t queries,
+                       const void* first, void* second, int64_t stride, int64_t group) const {
   void* buffers[kMostBuffers] = {const_cast<void*>(first), second};
   const int64_t tile[] = {stride, 1};
   const int64_t* strides[kMostBuffers] = {tile, tile};
@@ -233,7 +234,7 @@ void FlexModifier::run(loop::KernelFunction kernel, const AttentionPlace& at, co
       strides[count++] = sum_strides_[i].data();
     }
   }
-  const int64_t extents[] = {at.keys, at.queries};
+  const int64_t extents[] = {at.keys, queries};
   const PlaceScalars scalars(at.batch, at.head, at.query, at.key);
   const loop::KernelArgs args{buffers, strides, extents, scalars.bits};
   kernel(&args, 0, at.keys);
@@ -243,7 +244,7 @@ void FlexModifier::scores(const AttentionPlace& at, bool partial, void* tile,
                           int64_t stride) const {
   const loop::KernelFunction kernel = kernels_.apply[partial ? kPartial : kWhole];
   if (kernel != nullptr) {
-    run(kernel, at, tile, nullptr, stride, 0);
+    run(kernel, at, whole_rows_ ? stride : at.queries, tile, nullptr, stride, 0);
   }
 }
 
@@ -251,10 +252,11 @@ void FlexModifier::gradients(const AttentionPlace& at, bool partial, const void*
                              void* gradients, int64_t stride, int64_t group) const {
   const Kind kind = partial ? kPartial : kWhole;
   if (kernels_.add_up[kind] != nullptr) {
-    run(kernels_.add_up[kind], at, scores, gradients, stride, group);
+    run(kernels_.add_up[kind], at, at.queries, scores, gradients, stride, group);
   }
   if (kernels_.differentiate[kind] != nullptr) {
-    run(kernels_.differentiate[kind], at, scores, gradients, stride, group);
+    run(kernels_.differentiate[kind], at, whole_rows_ ? stride : at.queries, scores, gradients,
+        stride, group);
   }
 }
 

@@ -39,8 +39,8 @@ class FlexModifier final : public AttentionModifier {
   loop::KernelFunction score_kernel(Kind kind) const;
   loop::KernelFunction gradient_kernel(Kind kind, bool* reads_scores) const;
   loop::KernelFunction sums_kernel(Kind kind, const TensorList& sums, bool* reads_scores) const;
-  void run(loop::KernelFunction kernel, const AttentionPlace& at, const void* first, void* second,
-           int64_t stride, int64_t group) const;
+  void run(loop::KernelFunction kernel, const AttentionPlace& at, int64_t queries,
+           const void* first, void* second, int64_t stride, int64_t group) const;
 
   DType compute_;
   const FlexFunction& score_;
@@ -50,6 +50,9 @@ class FlexModifier final : public AttentionModifier {
   TensorList sums_;
   std::vector<std::vector<int64_t>> sum_strides_;
   int64_t groups_ = 0;
+  // Whole rows of a tile, with the columns that stand for no query, make whole vectors; but those
+  // columns must not reach beyond captured tensors.
+  bool whole_rows_;
   std::string key_;
   Kernels kernels_;
 };
