@@ -19,6 +19,8 @@ class Row:
     traffic: float = 0.0
     operations: float = 0.0
     repeat: int = 1  # calls a measurement
+    # What it is compared with instead of the same work in PyTorch: other work of ours.
+    against: Callable[[Any], Callable[[], Any]] | None = None
 
 
 LARGE = 1 << 24

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from rows import LARGE, ROWS, Row
 from rows_attention import ATTENTION_ROWS
+from rows_compile import COMPILE_ROWS, FIRST_CALLS, NEW_SHAPES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,7 +36,8 @@ def measure(call: Callable[[], object], repeat: int) -> float:
 
 def compare(row: Row, ours: object, theirs: object, rounds: int) -> tuple[float, float]:
     """Median seconds a call of both, interleaved."""
-    calls = [row.make(ours), row.make(theirs)]
+    rival = row.against(ours) if row.against is not None else row.make(theirs)
+    calls = [row.make(ours), rival]
     for call in calls:
         for _ in range(2):
             measure(call, row.repeat)
@@ -76,6 +80,40 @@ def start_up(name: str) -> tuple[float, float]:
         )
         runs.append([float(word) for word in out.stdout.split()])
     return statistics.median(r[0] for r in runs), statistics.median(r[1] for r in runs) / 1024
+
+
+def _run(program: str, name: str, cache: str) -> str:
+    environment = {**os.environ, "RUSHLIGHT_CACHE_DIR": cache, "TORCHINDUCTOR_CACHE_DIR": cache}
+    text = program.format(name=name, folder=str(ROOT / "benchmarks"))
+    ended = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, env=environment
+    )
+    if ended.returncode != 0:
+        raise RuntimeError(ended.stderr)
+    return ended.stdout
+
+
+def first_calls() -> list[str]:
+    """Compiling, with nothing cached and with all that the first process left on disk."""
+    lines = [
+        "## First calls of compiled functions",
+        "",
+        "| work | Rushlight | with disk cache | PyTorch | with disk cache | wanted |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, program, cold, cached in FIRST_CALLS:
+        times = []
+        for framework in ("rushlight", "torch"):
+            with tempfile.TemporaryDirectory() as cache:
+                times += [float(_run(program, framework, cache)) for _ in range(2)]
+        wanted = f"<= {scale(cold)}" + (f" / {scale(cached)}" if cached else "")
+        cells = " | ".join(scale(seconds) for seconds in times)
+        lines.append(f"| {name} | {cells} | {wanted} |")
+        print(lines[-1], flush=True)
+    with tempfile.TemporaryDirectory() as cache:
+        kernels, plans = _run(NEW_SHAPES, "rushlight", cache).split()
+    lines += ["", f"Three new batch sizes and lengths: {kernels} kernels compiled, {plans} plans."]
+    return [*lines, ""]
 
 
 def processor() -> str:
@@ -144,7 +182,10 @@ def main() -> None:
         f"| resident after import | {mine[1]:.0f} MiB | {other[1]:.0f} MiB | < 40 MB |",
         "",
     ]
-    rows = [row for row in ROWS + ATTENTION_ROWS if options.only in row.name]
+    every = ROWS + ATTENTION_ROWS + COMPILE_ROWS
+    rows = [row for row in every if options.only in row.name]
+    if not options.only or options.only in "first calls":
+        lines += first_calls()
     for threads in options.threads.split(","):
         lines += table(int(threads), rows, rushlight, torch, options.rounds)
     options.output.parent.mkdir(exist_ok=True)

@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "graph/execute.h"
 #include "module.h"
+#include "runtime/kernel_cache.h"
 #include "ops/operator.h"
 
 namespace rushlight::python {
@@ -226,6 +227,13 @@ void wait_unlocked(std::mutex& mutex) {
   mutex.lock();
 }
 
+PyObject* kernel_statistics(PyObject*, PyObject*) {
+  KernelCacheStats now = kernel_cache_stats();
+  return Py_BuildValue("{sLsLsL}", "compiled", static_cast<long long>(now.compiled), "disk_hits",
+                       static_cast<long long>(now.disk_hits), "pack_hits",
+                       static_cast<long long>(now.pack_hits));
+}
+
 PyObject* pass_names(PyObject*, PyObject*) {
   return guarded([] {
     const auto& passes = compiler::all_passes();
@@ -240,6 +248,7 @@ PyObject* pass_names(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"_compile_passes", pass_names, METH_NOARGS, nullptr},
+    {"_kernel_cache_stats", kernel_statistics, METH_NOARGS, nullptr},
     {"_compile_statistics", statistics, METH_NOARGS, nullptr},
     {"_compile_reset", reset, METH_NOARGS, nullptr},
     {"_compile_stance", set_stance, METH_O, nullptr},
