@@ -177,10 +177,13 @@ FIRST_CALLS = [
     ("(x.sin() + x.cos()).sum(-1), 1024 x 1024", _PRELUDE + _REDUCTION, 0.03, None),
 ]
 
-NEW_SHAPES = _PRELUDE + """
+NEW_SHAPES = (
+    _PRELUDE
+    + """
 model = rows_compile.transformer(torch)
 function = torch.compile(model)
 def step(batch, length):
+    model.zero_grad()
     function(torch.randn(batch, length, rows_compile.WIDTH)).square().mean().backward()
 step(4, 128)
 before = torch._C._kernel_cache_stats()["compiled"], torch._C._compile_statistics()["plans"]
@@ -188,3 +191,4 @@ step(7, 128); step(4, 96); step(3, 77)
 after = torch._C._kernel_cache_stats()["compiled"], torch._C._compile_statistics()["plans"]
 print(after[0] - before[0], after[1] - before[1])
 """
+)

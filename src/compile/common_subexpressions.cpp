@@ -52,6 +52,20 @@ bool same_attribute(const Value& a, const Value& b) {
   }
 }
 
+}  // namespace
+
+bool same_attributes(const Graph& graph, const Node& a, const Node& b) {
+  for (int i = 0; i < a.slot_count; ++i) {
+    const graph::Slot& x = graph.slot(a, i);
+    if (x.count < 0 && !same_attribute(x.attribute, graph.slot(b, i).attribute)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
 bool same_call(const Graph& graph, const Node& a, const Node& b) {
   if (a.op != b.op || a.slot_count != b.slot_count || a.result_count != b.result_count) {
     return false;
@@ -68,11 +82,8 @@ bool same_call(const Graph& graph, const Node& a, const Node& b) {
         return false;
       }
     }
-    if (x.count < 0 && !same_attribute(x.attribute, y.attribute)) {
-      return false;
-    }
   }
-  return true;
+  return same_attributes(graph, a, b);
 }
 
 class Merger {
@@ -133,6 +144,7 @@ class Merger {
     for (const Seen& earlier : seen) {
       const Node& first = graph_.nodes[static_cast<size_t>(earlier.node)];
       if (earlier.state == now && same_call(graph_, first, node) && replace(first, node)) {
+        draft_.merges.emplace_back(earlier.node, number);
         return true;
       }
     }

@@ -30,6 +30,8 @@ struct Step {
 // How segments of one structure are run.
 struct Plan {
   std::vector<std::pair<int, int>> rewrites;
+  std::vector<std::pair<int, int>> merges;
+  std::vector<Reuse> reuses;
   std::vector<Step> steps;
   int nodes = 0;
   int fused_nodes = 0;
@@ -47,10 +49,15 @@ struct HashOfHash {
   size_t operator()(const graph::Hash& hash) const { return hash.low; }
 };
 
+// Plans by structure with sizes; and without, where one may serve other sizes.
 struct Cache {
   std::mutex mutex;
-  std::unordered_map<graph::Hash, std::shared_ptr<Plan>, HashOfHash> plans;
+  std::unordered_map<graph::Hash, std::shared_ptr<Plan>, HashOfHash> exact;
+  std::unordered_map<graph::Hash, std::vector<std::shared_ptr<Plan>>, HashOfHash> alike;
 };
+
+// Programs of ever new sizes must not fill the memory.
+constexpr size_t kMostSizes = 1 << 16;
 
 Cache& cache() {
   static auto* made = new Cache;  // threads may outlive static objects
@@ -65,8 +72,8 @@ std::vector<bool> live_storages(const Segment& segment) {
   return live;
 }
 
-graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live) {
-  graph::Hash key = structural_hash(segment.graph);
+graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live, bool sizes) {
+  graph::Hash key = structural_hash(segment.graph, sizes);
   uint64_t word = 1;
   for (bool bit : live) {
     if (word >> 62 != 0) {
@@ -106,6 +113,8 @@ std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>&
   const Graph& graph = draft.graph;
   auto plan = std::make_shared<Plan>();
   plan->rewrites = draft.rewrites;
+  plan->merges = draft.merges;
+  plan->reuses = draft.reuses;
   Users users = users_of(graph, draft.dropped);
   std::vector<int> group_of(graph.nodes.size(), -1);
   for (size_t i = 0; i < draft.groups.size(); ++i) {
@@ -180,6 +189,9 @@ std::string describe(const Graph& graph, const Plan& plan) {
       text += cat("  kernel over ", IntArrayRef(step.fused->group().space.shape), " axis ",
                   IntArrayRef(step.fused->group().space.axis), "\n");
     }
+    for (auto [made, spent] : step.reuses) {
+      text += cat("    storage ", made, " in the memory of storage ", spent, "\n");
+    }
     for (int node : nodes) {
       const graph::Node& at = graph.nodes[static_cast<size_t>(node)];
       text += cat(step.fused != nullptr ? "    " : "  ", print(graph, at));
@@ -199,17 +211,74 @@ void rewrite(Graph& graph, const Plan& plan) {
   }
 }
 
-std::shared_ptr<Plan> find_plan(Segment& segment) {
-  std::vector<bool> live = live_storages(segment);
-  graph::Hash key = plan_key(segment, live);
+// Whether a plan that was made for other sizes serves these.
+bool serves(const Plan& plan, const Graph& graph) {
+  auto node = [&](int number) -> const graph::Node& {
+    return graph.nodes[static_cast<size_t>(number)];
+  };
+  for (auto [first, second] : plan.merges) {
+    if (!same_attributes(graph, node(first), node(second))) {
+      return false;
+    }
+  }
+  for (const Reuse& reuse : plan.reuses) {
+    if (!share_shape(graph.value(reuse.made_value),
+                     graph.storages[static_cast<size_t>(reuse.made)].bytes,
+                     graph.value(reuse.spent_value),
+                     graph.storages[static_cast<size_t>(reuse.spent)].bytes)) {
+      return false;
+    }
+  }
+  for (const Step& step : plan.steps) {
+    if (step.fused != nullptr && !step.fused->fits(graph)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// A plan that is there already; null where none serves.
+std::shared_ptr<Plan> known_plan(const Graph& graph, const graph::Hash& exact,
+                                 const graph::Hash& alike) {
+  std::vector<std::shared_ptr<Plan>> candidates;
   {
     std::lock_guard<std::mutex> lock(cache().mutex);
-    auto found = cache().plans.find(key);
-    if (found != cache().plans.end()) {
-      ++plan_hits;
-      rewrite(segment.graph, *found->second);
+    auto found = cache().exact.find(exact);
+    if (found != cache().exact.end()) {
       return found->second;
     }
+    auto near = cache().alike.find(alike);
+    if (near != cache().alike.end()) {
+      candidates = near->second;
+    }
+  }
+  for (const std::shared_ptr<Plan>& plan : candidates) {
+    Graph rewritten;
+    const Graph* seen = &graph;
+    if (!plan->rewrites.empty()) {
+      rewritten = graph;
+      rewrite(rewritten, *plan);
+      seen = &rewritten;
+    }
+    if (serves(*plan, *seen)) {
+      std::lock_guard<std::mutex> lock(cache().mutex);
+      if (cache().exact.size() >= kMostSizes) {
+        cache().exact.clear();
+      }
+      return cache().exact.emplace(exact, plan).first->second;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Plan> find_plan(Segment& segment) {
+  std::vector<bool> live = live_storages(segment);
+  graph::Hash exact = plan_key(segment, live, true);
+  graph::Hash alike = plan_key(segment, live, false);
+  if (std::shared_ptr<Plan> known = known_plan(segment.graph, exact, alike)) {
+    ++plan_hits;
+    rewrite(segment.graph, *known);
+    return known;
   }
   double start = now_ms();
   std::shared_ptr<Plan> plan = make_plan(segment, live);
@@ -224,7 +293,8 @@ std::shared_ptr<Plan> find_plan(Segment& segment) {
         plan->nodes, plan->steps.size(), planned - start, now_ms() - planned, text.c_str());
   }
   std::lock_guard<std::mutex> lock(cache().mutex);
-  return cache().plans.emplace(key, std::move(plan)).first->second;
+  cache().alike[alike].push_back(plan);
+  return cache().exact.emplace(exact, std::move(plan)).first->second;
 }
 
 }  // namespace
@@ -252,9 +322,9 @@ void run(Segment& segment) {
 }
 
 bool is_planned(const Segment& segment) {
-  graph::Hash key = plan_key(segment, live_storages(segment));
-  std::lock_guard<std::mutex> lock(cache().mutex);
-  return cache().plans.count(key) != 0;
+  std::vector<bool> live = live_storages(segment);
+  return known_plan(segment.graph, plan_key(segment, live, true), plan_key(segment, live, false)) !=
+         nullptr;
 }
 
 Statistics statistics() {
@@ -264,7 +334,8 @@ Statistics statistics() {
 
 void reset() {
   std::lock_guard<std::mutex> lock(cache().mutex);
-  cache().plans.clear();
+  cache().exact.clear();
+  cache().alike.clear();
 }
 
 }  // namespace rushlight::compiler

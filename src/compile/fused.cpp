@@ -1,12 +1,14 @@
 #include "compile/fused.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "graph/execute.h"
 #include "ops/iteration.h"
 #include "ops/operator.h"
 #include "ops/row_space.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/log.h"
 
 namespace rushlight::compiler {
 
@@ -57,7 +59,26 @@ int shape_value(const Graph& graph, const Group& group) {
 
 Fused::Fused(const Graph& graph, Group group, const std::vector<bool>& stored)
     : group_(std::move(group)), shape_value_(shape_value(graph, group_)) {
+  pattern_ = pattern_of(graph, group_.nodes, group_.space);
   find_operands(graph, stored);
+  columns_ =
+      !group_.space.axis.empty() && reduces_columns(places(graph, group_.space), group_.space);
+}
+
+bool Fused::fits(const Graph& graph) const {
+  Space space{graph.value(shape_value_).sizes, group_.space.axis};
+  if (pattern_.empty() || pattern_of(graph, group_.nodes, space) != pattern_) {
+    return false;
+  }
+  return space.axis.empty() || reduces_columns(places(graph, space), space) == columns_;
+}
+
+std::vector<Place> Fused::places(const Graph& graph, const Space& space) const {
+  std::vector<Place> made;
+  for (const Operand& operand : operands_) {
+    made.push_back(place_of(graph.value(operand.value), space, operand.fit));
+  }
+  return made;
 }
 
 void Fused::find_operands(const Graph& graph, const std::vector<bool>& stored) {
@@ -153,8 +174,8 @@ void Fused::bind(const graph::Segment& segment, bool pointers, Bound& bound) con
       bound.rows.operands.push_back(std::move(to));
     }
     plan.stores += operand.store ? 1 : 0;
+    plan.reduced.push_back(plan.rows && axis_stride(place, plan.space) == 0);
     plan.places.push_back(std::move(place));
-    plan.fits.push_back(operand.fit);
   }
   auto layout = [](int64_t stride) {
     return stride == 0 ? loop::Layout::Zero : stride == 1 ? loop::Layout::Unit : loop::Layout::Any;
@@ -184,8 +205,9 @@ void Fused::bind(const graph::Segment& segment, bool pointers, Bound& bound) con
 const Fused::Compiled& Fused::compiled(const Graph& graph, const Bound& bound) {
   std::vector<uint8_t> layouts;
   layouts.push_back(static_cast<uint8_t>((bound.plan.flat ? 1 : 0) | (bound.plan.inner ? 2 : 0)));
-  for (loop::Layout layout : bound.plan.layouts) {
-    layouts.push_back(static_cast<uint8_t>(layout));
+  for (size_t i = 0; i < bound.plan.layouts.size(); ++i) {
+    layouts.push_back(static_cast<uint8_t>(static_cast<int>(bound.plan.layouts[i]) |
+                                           (bound.plan.reduced[i] ? 4 : 0)));
   }
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -196,6 +218,9 @@ const Fused::Compiled& Fused::compiled(const Graph& graph, const Bound& bound) {
     }
   }
   BuiltKernel built = build_kernel(graph, group_.nodes, bound.plan);
+  if (is_logged("loops")) {
+    std::fprintf(stderr, "[loops] %s\n", loop::print(built.kernel).c_str());
+  }
   loop::KernelFunction function = function_of(built.kernel);
   std::lock_guard<std::mutex> lock(mutex_);
   kernels_.push_back({std::move(layouts), function, std::move(built.scalars), built.cost});

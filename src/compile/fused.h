@@ -24,6 +24,10 @@ class Fused {
   // `stored`: by storage, whether anybody reads it after the group.
   Fused(const graph::Graph& graph, Group group, const std::vector<bool>& stored);
 
+  // Whether a graph of other sizes may be run by it: its nodes lie in one space there too, in the
+  // same relations.
+  bool fits(const graph::Graph& graph) const;
+
   // Compiles what run would compile for this segment.
   void prepare(const graph::Segment& segment);
   // Allocates what it stores and runs.
@@ -48,10 +52,13 @@ class Fused {
   };
 
   void find_operands(const graph::Graph& graph, const std::vector<bool>& stored);
+  std::vector<Place> places(const graph::Graph& graph, const Space& space) const;
   void bind(const graph::Segment& segment, bool pointers, Bound& bound) const;
   const Compiled& compiled(const graph::Graph& graph, const Bound& bound);
 
   Group group_;
+  std::vector<int> pattern_;
+  bool columns_ = false;
   int shape_value_ = -1;
   std::vector<Operand> operands_;  // stores first
   std::vector<int> made_;
@@ -66,7 +73,7 @@ int shape_value(const graph::Graph& graph, const Group& group);
 struct KernelPlan {
   Space space;
   std::vector<Place> places;
-  std::vector<Fit> fits;
+  std::vector<bool> reduced;          // do not move along the axis: touched once a row
   std::vector<loop::Layout> layouts;  // along the vectorised dimension
   size_t stores = 0;
   bool rows = false;

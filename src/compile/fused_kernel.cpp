@@ -59,8 +59,7 @@ class Builder final : public ElementwiseOperands, public RowOperands {
     for (size_t i = 0; i < plan_.stores; ++i) {
       const Expr* value = find(plan_.places[i]);
       RUSHLIGHT_ASSERT(value != nullptr);
-      built_.kernel.stores.push_back(
-          {static_cast<int>(i), indices(plan_.fits[i] != Fit::Full), *value});
+      built_.kernel.stores.push_back({static_cast<int>(i), indices(plan_.reduced[i]), *value});
     }
     built_.kernel = loop::simplify(built_.kernel);
     built_.cost = 0;
@@ -79,7 +78,7 @@ class Builder final : public ElementwiseOperands, public RowOperands {
     }
     for (size_t i = 0; i < plan_.places.size(); ++i) {
       if (plan_.places[i] == place) {
-        return loop::load(static_cast<int>(i), place.dtype, indices(false, i < plan_.stores, i));
+        return loop::load(static_cast<int>(i), place.dtype, indices(plan_.reduced[i]));
       }
     }
     fail(ErrorKind::Internal, "compile", "a fused group reads a value that is not bound");
@@ -137,7 +136,7 @@ class Builder final : public ElementwiseOperands, public RowOperands {
       return plan_.flat ? std::vector<loop::Layout>{along}
                         : std::vector<loop::Layout>{loop::Layout::Any, along};
     }
-    bool reduced = i < plan_.stores && plan_.fits[i] != Fit::Full;
+    bool reduced = plan_.reduced[i];
     std::vector<loop::Layout> made{loop::Layout::Any};
     if (reduced) {
       made.push_back(loop::Layout::Zero);
@@ -150,12 +149,11 @@ class Builder final : public ElementwiseOperands, public RowOperands {
     return made;
   }
 
-  std::vector<Expr> indices(bool reduced, bool stored = false, size_t operand = 0) const {
+  std::vector<Expr> indices(bool reduced) const {
     if (!plan_.rows) {
       return plan_.flat ? std::vector<Expr>{loop::index(0)}
                         : std::vector<Expr>{loop::index(0), loop::index(1)};
     }
-    reduced = reduced || (stored && plan_.fits[operand] != Fit::Full);
     std::vector<Expr> made{loop::index(0),
                            reduced ? loop::constant_int(0, DType::Int64) : loop::index(1)};
     if (plan_.inner) {
@@ -231,7 +229,7 @@ double repeated_cost(const Graph& graph, const std::vector<int>& nodes, const Sp
       }
     }
     plan.places.push_back(std::move(place));
-    plan.fits.push_back(fit);
+    plan.reduced.push_back(axis_stride(plan.places.back(), space) == 0);
     plan.layouts.push_back(loop::Layout::Any);
     plan.stores += store ? 1 : 0;
   };

@@ -144,6 +144,19 @@ bool join_spaces(const Space& a, const Space& b, Space* joined) {
   return fit_shape(rows, points.shape).has_value();
 }
 
+// As the row operator reduces alone, by eager.
+bool node_reduces_columns(const Graph& graph, const Node& node, const Space& space) {
+  std::vector<Place> own;
+  for (int i = 0; i < node.result_count; ++i) {
+    own.push_back(
+        place_of(graph.value(graph.result(node, i)), space, *result_fit(graph, node, i, space)));
+  }
+  for_each_operand(graph, node, [&](int value) {
+    own.push_back(place_of(graph.value(value), space, Fit::Full));
+  });
+  return reduces_columns(own, space);
+}
+
 class Fuser {
  public:
   Fuser(const Graph& graph, const std::vector<bool>& live, const std::vector<bool>& dropped)
@@ -383,15 +396,7 @@ class Fuser {
       if (is_elementwise(*node.op)) {
         continue;
       }
-      std::vector<Place> own;
-      for (int i = 0; i < node.result_count; ++i) {
-        own.push_back(place_of(graph_.value(graph_.result(node, i)), space,
-                               *result_fit(graph_, node, i, space)));
-      }
-      for_each_operand(graph_, node, [&](int value) {
-        own.push_back(place_of(graph_.value(value), space, Fit::Full));
-      });
-      if (reduces_columns(own, space) != columns) {
+      if (node_reduces_columns(graph_, node, space) != columns) {
         return false;
       }
     }
@@ -465,6 +470,45 @@ std::optional<Fit> result_fit(const Graph& graph, const Node& node, int i, const
   }
   bool kept = graph.value(graph.result(node, i)).sizes.size() == space.shape.size();
   return kept ? Fit::Kept : Fit::Removed;
+}
+
+std::vector<int> pattern_of(const Graph& graph, const std::vector<int>& nodes, const Space& space) {
+  std::vector<int> pattern;
+  std::vector<Place> places;
+  auto enter = [&](int value, Fit fit) {
+    Place place = place_of(graph.value(value), space, fit);
+    auto at = std::find(places.begin(), places.end(), place);
+    pattern.push_back(static_cast<int>(at - places.begin()));
+    if (at == places.end()) {
+      places.push_back(std::move(place));
+    }
+  };
+  for (int number : nodes) {
+    const Node& node = graph.nodes[static_cast<size_t>(number)];
+    std::optional<Wanted> wanted = wanted_space(graph, node);
+    std::optional<Fit> fit = wanted ? node_fit(graph, node, space) : std::nullopt;
+    if (!fit ||
+        (!wanted->axis.empty() && !(IntArrayRef(wanted->shape) == IntArrayRef(space.shape) &&
+                                    IntArrayRef(wanted->axis) == IntArrayRef(space.axis)))) {
+      return {};
+    }
+    pattern.push_back(static_cast<int>(*fit));
+    for_each_operand(graph, node, [&](int value) { enter(value, *fit); });
+    for (int i = 0; i < node.result_count; ++i) {
+      enter(graph.result(node, i), *result_fit(graph, node, i, space));
+    }
+    if (!wanted->axis.empty()) {
+      pattern.push_back(node_reduces_columns(graph, node, space) ? 1 : 0);
+    }
+  }
+  if (!space.axis.empty()) {
+    for (const Place& place : places) {
+      if (!axis_stride(place, space)) {
+        return {};
+      }
+    }
+  }
+  return pattern;
 }
 
 Users users_of(const Graph& graph, const std::vector<bool>& dropped) {

@@ -19,6 +19,11 @@ std::optional<Fit> node_fit(const graph::Graph& graph, const graph::Node& node, 
 std::optional<Fit> result_fit(const graph::Graph& graph, const graph::Node& node, int i,
                               const Space& space);
 
+// How the nodes' values lie in the space: equal patterns make the same kernel. Empty where the
+// nodes do not run together in the space.
+std::vector<int> pattern_of(const graph::Graph& graph, const std::vector<int>& nodes,
+                            const Space& space);
+
 // Which nodes touch each storage, in order; dropped ones do not count.
 using Users = std::vector<std::vector<int>>;
 Users users_of(const graph::Graph& graph, const std::vector<bool>& dropped);

@@ -14,6 +14,7 @@ using graph::Node;
 struct Touch {
   Place place;
   bool written;
+  int value;
 };
 
 std::vector<Touch> touches_of(const Graph& graph, const Group& group) {
@@ -22,30 +23,27 @@ std::vector<Touch> touches_of(const Graph& graph, const Group& group) {
     const Node& node = graph.nodes[static_cast<size_t>(number)];
     Fit fit = *node_fit(graph, node, group.space);
     for_each_operand(graph, node, [&](int value) {
-      made.push_back({place_of(graph.value(value), group.space, fit), false});
+      made.push_back({place_of(graph.value(value), group.space, fit), false, value});
     });
     for (int i = 0; i < node.result_count; ++i) {
       Fit at = *result_fit(graph, node, i, group.space);
-      made.push_back({place_of(graph.value(graph.result(node, i)), group.space, at), true});
+      int value = graph.result(node, i);
+      made.push_back({place_of(graph.value(value), group.space, at), true, value});
     }
   }
   return made;
 }
 
-bool is_whole(const Place& place, const Graph& graph, const Space& space) {
-  int64_t numel = 1;
-  for (size_t i = 0; i < space.shape.size(); ++i) {
-    if (place.strides[i] == 0 && space.shape[i] != 1) {
-      return false;
-    }
-    numel *= space.shape[i];
-  }
-  const graph::StorageInfo& storage = graph.storages[static_cast<size_t>(place.storage)];
-  return place.offset == 0 &&
-         static_cast<size_t>(numel * element_size(place.dtype)) == storage.bytes;
-}
-
 }  // namespace
+
+bool share_shape(const graph::ValueInfo& made, size_t made_bytes, const graph::ValueInfo& spent,
+                 size_t spent_bytes) {
+  int64_t item = element_size(made.dtype);
+  return made_bytes == spent_bytes && item == element_size(spent.dtype) && made.offset == 0 &&
+         spent.offset == 0 && static_cast<size_t>(made.numel * item) == made_bytes &&
+         IntArrayRef(made.sizes) == IntArrayRef(spent.sizes) &&
+         IntArrayRef(made.strides) == IntArrayRef(spent.strides);
+}
 
 int reuse_memory(Draft& draft) {
   const Graph& graph = draft.graph;
@@ -78,8 +76,7 @@ int reuse_memory(Draft& draft) {
           made.written && !info.input &&
           is_stored(made.place.storage, group.nodes, users, draft.live) &&
           group_of[static_cast<size_t>(users[static_cast<size_t>(made.place.storage)].front())] ==
-              number &&
-          is_whole(made.place, graph, group.space);
+              number;
       if (!fresh) {
         continue;
       }
@@ -88,9 +85,9 @@ int reuse_memory(Draft& draft) {
         bool fits =
             !read.written && !draft.live[static_cast<size_t>(spent)] &&
             std::find(taken.begin(), taken.end(), spent) == taken.end() && ends_at(spent, number) &&
-            is_whole(read.place, graph, group.space) &&
-            element_size(read.place.dtype) == element_size(made.place.dtype) &&
             IntArrayRef(read.place.strides) == IntArrayRef(made.place.strides) &&
+            share_shape(graph.value(made.value), info.bytes, graph.value(read.value),
+                        graph.storages[static_cast<size_t>(spent)].bytes) &&
             group_of[static_cast<size_t>(users[static_cast<size_t>(spent)].front())] != number;
         for (const Touch& other : touches) {
           fits = fits &&
@@ -98,7 +95,7 @@ int reuse_memory(Draft& draft) {
         }
         if (fits) {
           taken.push_back(spent);
-          draft.reuses.push_back({number, made.place.storage, spent});
+          draft.reuses.push_back({number, made.place.storage, spent, made.value, read.value});
           break;
         }
       }

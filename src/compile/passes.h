@@ -18,6 +18,8 @@ struct Reuse {
   int group;
   int made;
   int spent;
+  int made_value;
+  int spent_value;
 };
 
 struct Draft {
@@ -26,6 +28,7 @@ struct Draft {
   std::vector<bool> dropped;  // nodes that need not run
   // Operands (their place in Graph::operands) that are another value than the captured one.
   std::vector<std::pair<int, int>> rewrites;
+  std::vector<std::pair<int, int>> merges;  // nodes that are equal calls; the second is dropped
   std::vector<Group> groups;
   std::vector<Reuse> reuses;
 };
@@ -43,6 +46,12 @@ Draft plan_graph(const graph::Graph& graph, std::vector<bool> live);
 
 // Whether a node has no effect but its results: none on arguments, random streams or errors.
 bool is_pure(const graph::Node& node);
+
+// Whether two calls of one operator have equal attributes.
+bool same_attributes(const graph::Graph& graph, const graph::Node& a, const graph::Node& b);
+// Whether two values are the whole of their storages, element beside element.
+bool share_shape(const graph::ValueInfo& made, size_t made_bytes, const graph::ValueInfo& spent,
+                 size_t spent_bytes);
 
 int eliminate_dead_code(Draft& draft);          // dead_code.cpp
 int merge_common_subexpressions(Draft& draft);  // common_subexpressions.cpp

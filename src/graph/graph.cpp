@@ -23,28 +23,13 @@ bool is_view(const Node& node) {
 
 namespace {
 
-// Numbers integers in the order of their first appearance. 0 and 1 decide about broadcasting and
-// vector code, so they stand for themselves.
+// Numbers what it is given in the order of first appearance.
 class Symbols {
  public:
-  uint64_t of(int64_t value) {
-    if (value == 0 || value == 1) {
-      return static_cast<uint64_t>(value);
-    }
-    if (value == last_) {
-      return last_symbol_;
-    }
-    auto [at, fresh] = numbers_.try_emplace(value, numbers_.size() + 2);
-    (void)fresh;
-    last_ = value;
-    last_symbol_ = at->second;
-    return at->second;
-  }
+  uint64_t of(int64_t value) { return numbers_.try_emplace(value, numbers_.size()).first->second; }
 
  private:
   std::unordered_map<int64_t, uint64_t> numbers_;
-  int64_t last_ = 0;
-  uint64_t last_symbol_ = 0;
 };
 
 uint64_t text_hash(std::string_view text) {
@@ -82,53 +67,43 @@ uint64_t content(const Value& value) {
   }
 }
 
-void mix_attribute(Hash& hash, const Value& value, const Argument& declared) {
-  hash.mix(static_cast<uint64_t>(value.tag()) + 100);
-  if (declared.type == SchemaType::Scalar || declared.type == SchemaType::Float) {
-    return;  // a run-time argument of kernels
-  }
-  switch (value.tag()) {
-    case Value::Tag::Bool:
-    case Value::Tag::Int:
-      hash.mix(static_cast<uint64_t>(value.to_int()));
-      break;
-    case Value::Tag::Ints:
-      for (int64_t item : value.ints()) {
-        hash.mix(static_cast<uint64_t>(item));
-      }
-      break;
-    case Value::Tag::String:
-      hash.mix(text_hash(value.text()));
-      break;
-    case Value::Tag::DType:
-      hash.mix(static_cast<uint64_t>(value.dtype()));
-      break;
-    default:
-      break;
-  }
+// Scalars, floats and numbers in the place of tensors are run-time arguments of kernels: only which
+// of them are equal counts, since equal calls run once.
+bool is_number(const Argument& declared) {
+  return declared.type == SchemaType::Scalar || declared.type == SchemaType::Float ||
+         declared.type == SchemaType::Tensor;
 }
 
-void mix_value(Hash& hash, const ValueInfo& value, Symbols& symbols) {
+// 0 and 1 decide about broadcasting and vector code; other sizes do not.
+uint64_t size_class(int64_t value) {
+  return value == 0 ? 0 : value == 1 ? 1 : 2;
+}
+
+void mix_value(Hash& hash, const ValueInfo& value, bool sizes) {
   hash.mix(static_cast<uint64_t>(value.storage) | static_cast<uint64_t>(value.dtype) << 32 |
            static_cast<uint64_t>(value.flags) << 40 |
            static_cast<uint64_t>(value.sizes.size()) << 48);
   for (size_t i = 0; i < value.sizes.size(); ++i) {
-    hash.mix(symbols.of(value.sizes[i]) << 32 | symbols.of(value.strides[i]));
+    if (sizes) {
+      hash.mix(static_cast<uint64_t>(value.sizes[i]));
+      hash.mix(static_cast<uint64_t>(value.strides[i]));
+    } else {
+      hash.mix(size_class(value.sizes[i]) << 2 | size_class(value.strides[i]));
+    }
   }
-  hash.mix(symbols.of(value.offset));
+  hash.mix(sizes ? static_cast<uint64_t>(value.offset) : (value.offset == 0 ? 0 : 1));
 }
 
 }  // namespace
 
-Hash structural_hash(const Graph& graph) {
+Hash structural_hash(const Graph& graph, bool sizes) {
   Hash hash;
-  Symbols symbols;
-  Symbols contents;
+  Symbols numbers;
   for (const StorageInfo& storage : graph.storages) {
     hash.mix(storage.input ? 1 : 2);
   }
   for (const ValueInfo& value : graph.values) {
-    mix_value(hash, value, symbols);
+    mix_value(hash, value, sizes);
   }
   for (size_t at = 0; at < graph.nodes.size(); ++at) {
     const Node& node = graph.nodes[at];
@@ -137,14 +112,18 @@ Hash structural_hash(const Graph& graph) {
     }
     hash.mix(at);  // plans name nodes by their place, which views before them move
     hash.mix(reinterpret_cast<uintptr_t>(node.op) + static_cast<uint64_t>(node.form));
-    bool attributes = node.op->kind == Kind::Elementwise || node.op->kind == Kind::Reduction;
+    bool fusible = node.op->kind == Kind::Elementwise || node.op->kind == Kind::Reduction;
     for (int i = 0; i < node.slot_count; ++i) {
       const Slot& slot = graph.slot(node, i);
       if (slot.count < 0) {
-        // Which attributes are equal is part of the structure, where their values are not.
-        hash.mix(contents.of(static_cast<int64_t>(content(slot.attribute))));
-        if (attributes) {
-          mix_attribute(hash, slot.attribute, node.op->schema.arguments[static_cast<size_t>(i)]);
+        uint64_t own = content(slot.attribute);
+        if (is_number(node.op->schema.arguments[static_cast<size_t>(i)])) {
+          hash.mix(static_cast<uint64_t>(slot.attribute.tag()));
+          if (sizes) {
+            hash.mix(numbers.of(static_cast<int64_t>(own)));
+          }
+        } else if (sizes || fusible) {
+          hash.mix(own);
         }
         continue;
       }

@@ -6,8 +6,8 @@
 // is what reads the same storage later. Back ends need no functional form: they ask which nodes
 // touch which storages.
 //
-// Shapes are those of the capture. `symbol` numbers equal integers alike, and the structural hash
-// is over the numbers, so that a graph captured for another batch size hashes the same.
+// Shapes are those of the capture. Plans that are made for one graph serve those of other sizes:
+// the structural hash is there with sizes and without.
 #pragma once
 
 #include <rushlight/value.h>
@@ -121,8 +121,10 @@ void for_each_result(const Graph& graph, const Node& node, F&& visit) {
 bool is_view(const Node& node);
 
 // Over what decides how a graph is carried out: operators, attributes, how values share storages,
-// dtypes, and sizes and strides by symbol. Numbers that kernels take at run time are left out.
-Hash structural_hash(const Graph& graph);
+// dtypes, and sizes and strides; of numbers that kernels take at run time, which are equal. Without
+// `sizes`: of sizes and strides only whether they are 0, 1 or more, and no attributes but those
+// that kernels are built from; graphs that differ in sizes alone then agree, and so may others.
+Hash structural_hash(const Graph& graph, bool sizes = true);
 
 // Empty where the graph is well formed; else what is wrong, with the node's text.
 std::string verify(const Graph& graph);
