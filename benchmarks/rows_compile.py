@@ -1,4 +1,4 @@
-"""Rows of compiled functions, and programs whose first calls are timed in processes of their own."""
+"""Rows of compiled functions, and programs whose first calls are timed in fresh processes."""
 
 from __future__ import annotations
 
