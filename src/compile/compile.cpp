@@ -237,9 +237,10 @@ bool serves(const Plan& plan, const Graph& graph) {
   return true;
 }
 
-// A plan that is there already; null where none serves.
-std::shared_ptr<Plan> known_plan(const Graph& graph, const graph::Hash& exact,
-                                 const graph::Hash& alike) {
+// A plan that is there already, for these sizes or others; null where none serves.
+std::shared_ptr<Plan> known_plan(const Segment& segment, const std::vector<bool>& live) {
+  const Graph& graph = segment.graph;
+  graph::Hash exact = plan_key(segment, live, true);
   std::vector<std::shared_ptr<Plan>> candidates;
   {
     std::lock_guard<std::mutex> lock(cache().mutex);
@@ -247,6 +248,13 @@ std::shared_ptr<Plan> known_plan(const Graph& graph, const graph::Hash& exact,
     if (found != cache().exact.end()) {
       return found->second;
     }
+    if (cache().alike.empty()) {
+      return nullptr;
+    }
+  }
+  graph::Hash alike = plan_key(segment, live, false);
+  {
+    std::lock_guard<std::mutex> lock(cache().mutex);
     auto near = cache().alike.find(alike);
     if (near != cache().alike.end()) {
       candidates = near->second;
@@ -273,13 +281,16 @@ std::shared_ptr<Plan> known_plan(const Graph& graph, const graph::Hash& exact,
 
 std::shared_ptr<Plan> find_plan(Segment& segment) {
   std::vector<bool> live = live_storages(segment);
-  graph::Hash exact = plan_key(segment, live, true);
-  graph::Hash alike = plan_key(segment, live, false);
-  if (std::shared_ptr<Plan> known = known_plan(segment.graph, exact, alike)) {
+  std::shared_ptr<Plan> known = std::static_pointer_cast<Plan>(segment.plan);
+  known = known == nullptr ? known_plan(segment, live) : known;
+  if (known != nullptr) {
     ++plan_hits;
     rewrite(segment.graph, *known);
     return known;
   }
+  // Before operands are rewritten.
+  graph::Hash exact = plan_key(segment, live, true);
+  graph::Hash alike = plan_key(segment, live, false);
   double start = now_ms();
   std::shared_ptr<Plan> plan = make_plan(segment, live);
   double planned = now_ms();
@@ -321,10 +332,11 @@ void run(Segment& segment) {
   }
 }
 
-bool is_planned(const Segment& segment) {
-  std::vector<bool> live = live_storages(segment);
-  return known_plan(segment.graph, plan_key(segment, live, true), plan_key(segment, live, false)) !=
-         nullptr;
+bool is_planned(Segment& segment) {
+  if (segment.plan == nullptr) {
+    segment.plan = known_plan(segment, live_storages(segment));
+  }
+  return segment.plan != nullptr;
 }
 
 Statistics statistics() {

@@ -9,7 +9,7 @@ namespace rushlight::compiler {
 RUSHLIGHT_API void run(graph::Segment& segment);
 
 // Whether a segment of this structure has a plan: `run` will make none.
-RUSHLIGHT_API bool is_planned(const graph::Segment& segment);
+RUSHLIGHT_API bool is_planned(graph::Segment& segment);
 
 struct Statistics {
   int64_t segments = 0;       // run

@@ -168,6 +168,7 @@ void Segment::clear() {
   }
   storages.clear();
   graph.clear();
+  plan.reset();
 }
 
 uint32_t register_settings(Settings settings) {

@@ -28,7 +28,8 @@ struct Segment {
   Graph graph;
   std::vector<StorageImpl*> storages;
   Break reason = Break::Close;
-  std::string what;  // Break::Operator: its name; Break::Value: what read (Reading)
+  std::shared_ptr<void> plan;  // of the back end that looked at it first
+  std::string what;            // Break::Operator: its name; Break::Value: what read (Reading)
 
   // Whether anybody but the segment can see the storage.
   bool is_live(int storage) const {
