@@ -396,7 +396,13 @@ PRELUDE = """#pragma once
 # What C++ spells differently from Python's __getitem__.
 INDEXING = (
     "  // Entry `index` of the first dimension; negative indices count from the end.\n"
-    "  Tensor operator[](int64_t index) const;",
+    "  Tensor operator[](int64_t index) const;\n"
+    "  // Python's subscripts: see rushlight/indexing.h, which defines these.\n"
+    "  class Subscript;\n"
+    "  Tensor index(std::initializer_list<Subscript> items) const;\n"
+    "  const Tensor& index_put_(std::initializer_list<Subscript> items, const Tensor& value) const;"
+    "\n"
+    "  const Tensor& index_put_(std::initializer_list<Subscript> items, const Scalar& value) const;",
     "Tensor Tensor::operator[](int64_t index) const {\n"
     "  return rushlight::select(*this, 0, index);\n}\n",
 )

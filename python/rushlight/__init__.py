@@ -69,6 +69,17 @@ _LAZY = {
         "LongTensor",
         "ShortTensor",
     ),
+    "amp.autocast_mode": (
+        "autocast",
+        "get_autocast_dtype",
+        "is_autocast_available",
+        "is_autocast_cache_enabled",
+        "is_autocast_enabled",
+        "set_autocast_cache_enabled",
+        "set_autocast_dtype",
+        "set_autocast_enabled",
+    ),
+    "amp.grad_scaler": ("GradScaler",),
     "autograd.grad_mode": (
         "enable_grad",
         "inference_mode",

@@ -169,6 +169,20 @@ def _polygamma_(self: Tensor, n: int) -> Tensor:
     return self.copy_(result)
 
 
+def _real(self: Tensor) -> Tensor:
+    """The real parts: the tensor itself, where it is real."""
+    if _C._has_torch_function_unary(self):
+        return _C._handle_torch_function(Tensor.real.__get__, (self,), (self,), {})
+    return _C._VariableFunctions.real(self)
+
+
+def _imag(self: Tensor) -> Tensor:
+    """The imaginary parts; an error for real dtypes, which have none."""
+    if self.is_complex():
+        raise NotImplementedError("imag: arithmetic on complex numbers is not offered")
+    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+
+
 def _unique(
     self: Tensor,
     sorted: bool = True,
@@ -201,6 +215,8 @@ Tensor.__array_priority__ = 1000
 Tensor.split = _split
 Tensor.norm = _norm
 Tensor.nonzero = _nonzero
+Tensor.real = property(_real)
+Tensor.imag = property(_imag)
 Tensor.polygamma = _polygamma
 Tensor.polygamma_ = _polygamma_
 Tensor.__rdiv__ = Tensor.__rtruediv__

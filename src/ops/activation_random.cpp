@@ -28,9 +28,11 @@ Tensor rrelu_of(const Tensor& self, Scalar lower, Scalar upper, bool training,
   const int64_t count = self.is_meta() ? 0 : sum(below).item().to_int();
   const Tensor drawn = empty({count}, TensorOptions(DType::Float64));
   uniform_(drawn, low, high, generator);
+  const DType compute = compute_dtype(self.dtype());
+  const Tensor wide = to(self, compute);
   const Tensor slope =
-      masked_scatter(ones(self.sizes(), self.options()), below, to(drawn, self.dtype()));
-  return mul(self, slope);
+      masked_scatter(ones(self.sizes(), wide.options()), below, to(drawn, compute));
+  return to(mul(wide, slope), self.dtype());
 }
 
 }  // namespace

@@ -278,6 +278,12 @@ Tensor contract(Tensor a, Tensor b, const IntList& sum_dims) {
     }
     return dims;
   };
+  if (a.dtype() != b.dtype() && is_integral(a.dtype(), false) && is_integral(b.dtype(), false)) {
+    // A sum over one of them has widened it.
+    const DType common = promote(a.dtype(), b.dtype());
+    a = to(a, common);
+    b = to(b, common);
+  }
   IntList a_order = order(left, inner, right);
   IntList b_order = order(inner, right, left);
   Tensor product = bmm(reshape(permute(a, a_order), {sizes[0], sizes[1], sizes[3]}),
@@ -367,10 +373,10 @@ Tensor tensordot_of(const Tensor& self, const Tensor& other, IntArrayRef dims_se
     int64_t theirs = other.size(dims_other[i]);
     // A size of 1 stands for as many equal elements as the other has: they can be summed first.
     if (mine == 1 && theirs != 1) {
-      second = sum(second, {dims_other[i]}, true, std::nullopt);
+      second = sum(second, {dims_other[i]}, true, second.dtype());
       theirs = 1;
     } else if (theirs == 1 && mine != 1) {
-      first = sum(first, {dims_self[i]}, true, std::nullopt);
+      first = sum(first, {dims_self[i]}, true, first.dtype());
       mine = 1;
     }
     if (mine != theirs) {

@@ -189,13 +189,15 @@ void check_output(const Operator& op, Form form, const Tensor& target, IntArrayR
     fail(ErrorKind::Runtime, op.name(), "Expected out tensor to be on device ", device.to_string(),
          ", but got it on ", target.device().to_string());
   }
-  // What reduces to a truth value may be kept in bytes.
-  bool bytes = op.kind == Kind::Reduction && dtype == DType::Bool && target.dtype() == DType::UInt8;
+  // What reduces to a truth value may be kept in bytes, and that of bytes in truth values.
+  const auto is_truth = [](DType t) { return t == DType::Bool || t == DType::UInt8; };
+  bool bytes = op.kind == Kind::Reduction && op.casts_out == false && !op.differentiable &&
+               is_truth(dtype) && is_truth(target.dtype());
   if (form == Form::Out && !op.casts_out && target.dtype() != dtype && !bytes) {
     fail(ErrorKind::Runtime, op.name(), "Expected out tensor to have dtype ",
          scalar_type_name(dtype), ", but got ", scalar_type_name(target.dtype()), " instead");
   }
-  if (!can_cast(dtype, target.dtype())) {
+  if (!bytes && !can_cast(dtype, target.dtype())) {
     fail(ErrorKind::Runtime, op.name(), "result type ", scalar_type_name(dtype),
          " can't be cast to the desired output type ", scalar_type_name(target.dtype()));
   }

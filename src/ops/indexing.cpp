@@ -90,7 +90,7 @@ void masked_fill_body(Invocation& inv) {
       fail(ErrorKind::Runtime, "masked_fill_", "output with shape ", self.sizes(),
            " doesn't match the broadcast shape ", shape);
     }
-    prepare_written(inv);
+    prepare_written(inv, Overlap::Allow);
   }
   kernels::masked_fill(inv.results[0].tensor(), self, mask, value);
 }
@@ -225,7 +225,7 @@ RUSHLIGHT_OPERATORS(indexing) {
       .doc(
           "x[indices] = values; with `accumulate`, x[indices] += values, repeated positions in "
           "the order of the index.")
-      .kernel_into(written(check_put, put_at))
+      .kernel_into(written(check_put, put_at, Overlap::Allow))
       .gradient("indices", [](Gradient& g) {
         if (g.needs(0)) {
           g.set(0, g.flag(3)

@@ -294,7 +294,7 @@ RUSHLIGHT_OPERATORS(indexing_select) {
   op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
      kFunction | kMethod | kInplace)
       .doc("A number in the slices at the given indices.")
-      .kernel_into(written(check_index_fill, index_fill_in))
+      .kernel_into(written(check_index_fill, index_fill_in, Overlap::Allow))
       .gradient("index",
                 [](Gradient& g) { g.set(0, index_fill(g.grad(), g.integer(1), g.tensor(2), 0)); });
   two_form_composition(

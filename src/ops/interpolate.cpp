@@ -57,20 +57,27 @@ struct Axis {
   int64_t wanted;
   std::optional<double> factor;
   bool align;
+  bool wide;  // elements of double precision
 
-  float step() const {
+  // In the precision T of the elements, so that both round alike.
+  template <typename T>
+  T step() const {
     if (align) {
-      return wanted > 1 ? static_cast<float>(size - 1) / static_cast<float>(wanted - 1) : 0.0F;
+      return wanted > 1 ? static_cast<T>(size - 1) / static_cast<T>(wanted - 1) : T{0};
     }
-    return factor && *factor > 0 ? static_cast<float>(1.0 / *factor)
-                                 : static_cast<float>(size) / static_cast<float>(wanted);
+    return factor && *factor > 0 ? static_cast<T>(1.0 / *factor)
+                                 : static_cast<T>(size) / static_cast<T>(wanted);
   }
-  float position(int64_t i, bool clip) const {
+  template <typename T>
+  T position_of(int64_t i, bool clip) const {
     if (align) {
-      return step() * static_cast<float>(i);
+      return step<T>() * static_cast<T>(i);
     }
-    const float at = step() * (static_cast<float>(i) + 0.5F) - 0.5F;
-    return clip ? std::max(at, 0.0F) : at;
+    const T at = step<T>() * (static_cast<T>(i) + T{0.5}) - T{0.5};
+    return clip ? std::max(at, T{0}) : at;
+  }
+  double position(int64_t i, bool clip) const {
+    return wide ? position_of<double>(i, clip) : static_cast<double>(position_of<float>(i, clip));
   }
 };
 
@@ -84,7 +91,8 @@ Tensor nearest_along(const Tensor& x, int64_t dim, const Axis& axis, bool exact)
   std::vector<int64_t> at;
   for (int64_t i = 0; i < axis.wanted; ++i) {
     const float middle = static_cast<float>(i) + (exact ? 0.5F : 0.0F);
-    at.push_back(std::min(static_cast<int64_t>(std::floor(middle * axis.step())), axis.size - 1));
+    at.push_back(
+        std::min(static_cast<int64_t>(std::floor(middle * axis.step<float>())), axis.size - 1));
   }
   return index_select(x, dim, indices(axis.wanted, x.device(), at));
 }
@@ -110,9 +118,9 @@ Tensor linear_along(const Tensor& x, int64_t dim, const Axis& axis) {
   std::vector<std::vector<int64_t>> at(2);
   std::vector<std::vector<double>> weights(2);
   for (int64_t i = 0; i < axis.wanted; ++i) {
-    const float where = axis.position(i, true);
+    const double where = axis.position(i, true);
     const int64_t low = std::min(static_cast<int64_t>(where), axis.size - 1);
-    const double share = std::clamp(where - static_cast<float>(low), 0.0F, 1.0F);
+    const double share = std::clamp(where - static_cast<double>(low), 0.0, 1.0);
     at[0].push_back(low);
     at[1].push_back(std::min(low + 1, axis.size - 1));
     weights[0].push_back(1 - share);
@@ -133,13 +141,12 @@ Tensor cubic_along(const Tensor& x, int64_t dim, const Axis& axis) {
   std::vector<std::vector<int64_t>> at(4);
   std::vector<std::vector<double>> weights(4);
   for (int64_t i = 0; i < axis.wanted; ++i) {
-    const float where = axis.position(i, false);
-    const float low = std::floor(where);
+    const double where = axis.position(i, false);
+    const double low = std::floor(where);
     for (int k = 0; k < 4; ++k) {
       const int64_t tap = static_cast<int64_t>(low) + k - 1;
       at[static_cast<size_t>(k)].push_back(std::clamp<int64_t>(tap, 0, axis.size - 1));
-      weights[static_cast<size_t>(k)].push_back(
-          cubic_weight(static_cast<double>(where - low) - (k - 1)));
+      weights[static_cast<size_t>(k)].push_back(cubic_weight(where - low - (k - 1)));
     }
   }
   return weighted_along(x, dim, axis, at, weights);
@@ -158,13 +165,14 @@ Tensor resample(std::string_view op, const Tensor& self, const Resize& resize, M
                                                     : self;
   for (size_t i = 0; i < resize.sizes.size(); ++i) {
     const auto dim = static_cast<int64_t>(i) + 2;
-    const Axis axis{self.size(dim), resize.sizes[i], resize.factors[i], align};
+    const Axis axis{self.size(dim), resize.sizes[i], resize.factors[i], align,
+                    self.dtype() == DType::Float64};
     x = method == Method::Linear  ? linear_along(x, dim, axis)
         : method == Method::Cubic ? cubic_along(x, dim, axis)
                                   : nearest_along(x, dim, axis, method == Method::NearestExact);
   }
   if (self.dtype() == DType::UInt8 && smooth) {
-    x = clamp(round(x), Scalar(0), Scalar(255));
+    x = clamp(floor(add(x, Scalar(0.5))), Scalar(0), Scalar(255));
   }
   return x.dtype() == self.dtype() ? x : to(x, self.dtype());
 }

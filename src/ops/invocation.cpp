@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 
+#include "kernels/copy.h"
 #include "ops/elementwise.h"
 #include "ops/operator.h"
 
@@ -64,7 +65,11 @@ void write_back(const Invocation& inv, const Value* fresh) {
       continue;
     }
     check_output(*inv.op, inv.form, target, value.sizes(), value.dtype(), value.device());
-    assign(target, value);
+    if (target.is_complex()) {
+      kernels::copy(target, value);
+    } else {
+      assign(target, value);
+    }
   }
 }
 
@@ -83,6 +88,22 @@ void follow_output_options(const Invocation& inv) {
   }
   wanted = Value(out.dtype());
   inv.arguments[dtype + 2] = Value(out.device());
+}
+
+// Kernels compute real numbers: what goes to a complex out= is copied there.
+bool needs_complex_copy(const Invocation& inv) {
+  if (inv.form != Form::Out) {
+    return false;
+  }
+  bool complex_result = false;
+  bool complex_argument = false;
+  for_each_tensor(inv.results, inv.result_count, [&](const Tensor& tensor) {
+    complex_result = complex_result || tensor.is_complex();
+  });
+  for_each_tensor(inv.arguments, inv.argument_count, [&](const Tensor& tensor) {
+    complex_argument = complex_argument || tensor.is_complex();
+  });
+  return complex_result && !complex_argument;
 }
 
 void bump_versions(const Invocation& inv) {
@@ -146,7 +167,7 @@ void run_body(Invocation& inv) {
     body.run(*inv.op, inv);
     return;
   }
-  if (body.writes_outputs()) {
+  if (body.writes_outputs() && !needs_complex_copy(inv)) {
     body.run(*inv.op, inv);
   } else {
     std::array<Value, 8> fresh;

@@ -155,9 +155,9 @@ Tensor matrix_power_of(const Tensor& self, int64_t n) {
          "negative powers need an inverse, which is not offered");
   }
   if (n == 0) {
-    const Tensor made = clone(self, MemoryFormat::Contiguous);
-    copy_(made, eye(self.size(-1), self.options()));
-    return made;
+    // In terms of self, which so gets a gradient of zeros.
+    const Tensor never = zeros({}, TensorOptions(DType::Bool).device(self.device()));
+    return where(never, self, eye(self.size(-1), self.options()));
   }
   // By squaring, from the lowest bit up.
   Tensor square = self;
@@ -245,8 +245,9 @@ Tensor multi_dot_of(const TensorList& given) {
   return column ? squeeze(made, -1) : made;
 }
 
-Tensor vander_of(const Tensor& x, std::optional<int64_t> columns) {
-  const int64_t n = columns.value_or(x.dim() == 0 ? 1 : x.size(-1));
+Tensor vander_of(const Tensor& given, std::optional<int64_t> columns) {
+  const Tensor x = given.dim() == 0 ? unsqueeze(given, 0) : given;
+  const int64_t n = columns.value_or(x.size(-1));
   if (n <= 1) {
     fail(ErrorKind::Runtime, "", "N must be greater than 1.");
   }

@@ -73,6 +73,9 @@ void move_running(const Tensor& running, const Tensor& now, double momentum) {
 // What the elements of a channel become; the variance with n - 1 goes into the running one.
 void update_running(const Statistics& found, const Tensor& running_mean, const Tensor& running_var,
                     double momentum, int64_t count) {
+  if (count == 0) {  // an empty batch says nothing
+    return;
+  }
   move_running(running_mean, found.mean, momentum);
   double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
   move_running(running_var, mul(detach(found.variance), Scalar(unbiased)), momentum);

@@ -127,7 +127,11 @@ Tensor sum_to(const Tensor& self, IntArrayRef size) {
     fail(ErrorKind::Runtime, "", "size {", size, "} is not expandable to size {", self.sizes(),
          "}.");
   }
-  return dims.empty() ? clone(self) : reshape(sum(self, dims, true), size);
+  if (!dims.empty()) {
+    return reshape(sum(self, dims, true), size);
+  }
+  return is_integral(self.dtype(), true) && self.dtype() != DType::Int64 ? to(self, DType::Int64)
+                                                                         : clone(self);
 }
 
 }  // namespace

@@ -242,7 +242,7 @@ RUSHLIGHT_OPERATORS(sort_search) {
       .not_differentiable();
   op("searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, "
      "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-     kFunction)
+     kFunction | kOut)
       .doc("The same for one number.")
       .kernel([](const Tensor& sequence, Scalar value, bool out_int32, bool right,
                  std::optional<std::string_view> side, const Tensor& sorter) {

@@ -1,6 +1,6 @@
 """Random calls of every operator, reproducible by number; run as a program it writes what came out.
 
-    python calls.py FIRST COUNT FILE
+python calls.py FIRST COUNT FILE
 """
 
 from __future__ import annotations

@@ -175,3 +175,11 @@ def test_lazy_linear_learns_its_width():
     assert type(layer) is nn.Linear
     assert layer.weight.shape == (3, 5)
     assert layer.in_features == 5
+
+
+def test_empty_batch_leaves_running_statistics():
+    norm = torch.nn.BatchNorm1d(3)
+    norm(torch.zeros(0, 3))
+    assert norm.running_mean.tolist() == [0.0, 0.0, 0.0]
+    assert norm.running_var.tolist() == [1.0, 1.0, 1.0]
+    assert norm.num_batches_tracked == 1

@@ -22,6 +22,12 @@ def test_linear():
     assert result[0, 0].tolist() == [[0.0, 1.0, 2.0], [2.0, 3.0, 4.0], [4.0, 5.0, 6.0]]
 
 
+def test_positions_have_the_precision_of_the_elements():
+    x = torch.arange(7.0, dtype=torch.float64).view(1, 1, 7)
+    made = F.interpolate(x, size=11, mode="linear")
+    assert made[0, 0, 1].item() == pytest.approx(7 / 11 * 1.5 - 0.5, rel=1e-15)
+
+
 def test_cubic_keeps_constants_and_passes_gradients():
     x = torch.full((1, 1, 4, 5), 3.0, dtype=torch.float64, requires_grad=True)
     made = F.interpolate(x, size=(7, 3), mode="bicubic")

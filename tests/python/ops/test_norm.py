@@ -45,6 +45,13 @@ def test_matrix_power():
         torch.matrix_power(A, -1)
 
 
+def test_zeroth_power_has_a_gradient():
+    x = A.clone().requires_grad_()
+    (grad,) = torch.autograd.grad(torch.matrix_power(x, 0).sum(), x)
+    assert grad.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert L.vander(torch.tensor(2), N=3).tolist() == [[1, 2, 4]]
+
+
 def test_multi_dot():
     a, b, c = torch.ones(2, 3), torch.ones(3, 4), torch.ones(4)
     assert L.multi_dot([a, b, c]).tolist() == [12.0, 12.0]

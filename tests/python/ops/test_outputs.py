@@ -147,3 +147,41 @@ def test_greatest_int64_fills():
     target = torch.full((1,), most, dtype=torch.int64)
     low = target.scatter_reduce(0, torch.zeros(2, dtype=torch.int64), source, "amin")
     assert low.tolist() == [3]
+
+
+def test_writes_that_may_repeat():
+    x = torch.ones(1).expand(3)
+    assert x.masked_fill_(torch.ones(3, dtype=torch.bool), 2).tolist() == [2, 2, 2]
+    assert x.index_fill_(0, torch.tensor([0]), 3).tolist() == [3, 3, 3]
+    x[0] = 4
+    assert x.tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x, out: torch.exp(x, out=out),
+        lambda x, out: torch.add(x, 1, out=out),
+        lambda x, out: torch.sum(x, 0, keepdim=True, out=out),
+        lambda x, out: torch.cumsum(x, 0, out=out),
+    ],
+)
+def test_real_results_go_to_complex_outputs(run):
+    x = torch.tensor([0.0, 1.0])
+    out = torch.zeros(0, dtype=torch.complex64)
+    assert run(x, out) is out
+    expected = run(x, torch.zeros(0)).tolist()
+    assert [z.real for z in out.tolist()] == expected
+
+
+def test_truth_of_bytes_goes_to_truth_values():
+    x = torch.tensor([1, 2], dtype=torch.uint8)
+    assert torch.all(x).dtype == torch.uint8
+    assert torch.all(x, out=torch.zeros((), dtype=torch.bool)).item() is True
+    assert torch.any(x > 5, out=torch.ones((), dtype=torch.uint8)).item() == 0
+
+
+def test_searchsorted_of_a_number_takes_out():
+    out = torch.zeros((), dtype=torch.int64)
+    assert torch.searchsorted(torch.tensor([1, 3, 5]), 4, out=out) is out
+    assert out.item() == 2

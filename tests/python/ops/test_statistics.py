@@ -110,12 +110,27 @@ def test_parts_of_numbers():
     assert torch.float_power(torch.tensor([2, 3]), 2).dtype == torch.float64
 
 
+def test_real_and_imaginary_parts():
+    x = torch.ones(2)
+    assert x.real is x or torch.equal(x.real, x)
+    with pytest.raises(RuntimeError, match="non-complex"):
+        x.imag
+
+
 def test_kron_and_sum_to_size():
     a, b = torch.tensor([[1, 2]]), torch.tensor([[0, 1], [1, 0]])
     assert torch.kron(a, b).tolist() == [[0, 1, 0, 2], [1, 0, 2, 0]]
     assert torch.ones(2, 3).sum_to_size(1, 3).tolist() == [[2.0, 2.0, 2.0]]
     with pytest.raises(RuntimeError, match="not expandable"):
         torch.ones(2, 3).sum_to_size(2, 2)
+
+
+def test_sums_of_small_integers():
+    x = torch.ones(2, 1, dtype=torch.uint8)
+    assert torch.einsum("ij,kl->ik", x, x).dtype == torch.int64
+    assert torch.einsum("ij,k->ik", x, x[:, 0]).dtype == torch.int64
+    assert torch.tensordot(torch.ones(2, 1).byte(), torch.ones(3, 2).byte(), ([0], [1])).sum() == 6
+    assert torch.ones(2, 2, dtype=torch.bool).sum_to_size(2, 2).dtype == torch.int64
 
 
 def test_take_along_dim_from_the_end():
