@@ -10,6 +10,7 @@
 #include <rushlight/operators.h>
 #include <rushlight/optim.h>
 #include <rushlight/printing.h>
+#include <rushlight/profiler.h>
 #include <rushlight/safetensors.h>
 #include <rushlight/tensor.h>
 #include <rushlight/values.h>

@@ -1,5 +1,7 @@
 #include "compile/compile.h"
 
+#include <rushlight/profiler.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -11,6 +13,7 @@
 #include "compile/fused.h"
 #include "compile/passes.h"
 #include "graph/execute.h"
+#include "ops/operator.h"
 #include "runtime/log.h"
 #include "runtime/parallel.h"
 
@@ -321,9 +324,11 @@ void run(Segment& segment) {
       for (auto [made, spent] : step.reuses) {
         graph::take_memory(segment, made, spent);
       }
+      profiler::Range range(step.fused->name());
       step.fused->run(segment);
     } else {
       ++calls_run;
+      profiler::Range range(segment.graph.nodes[static_cast<size_t>(step.node)].op->name());
       graph::execute_node(segment, segment.graph.nodes[static_cast<size_t>(step.node)]);
     }
     for (int storage : step.drops) {

@@ -59,6 +59,10 @@ int shape_value(const Graph& graph, const Group& group) {
 
 Fused::Fused(const Graph& graph, Group group, const std::vector<bool>& stored)
     : group_(std::move(group)), shape_value_(shape_value(graph, group_)) {
+  for (int node : group_.nodes) {
+    name_ += name_.size() == 7 ? "" : "+";
+    name_ += graph.nodes[static_cast<size_t>(node)].op->name();
+  }
   pattern_ = pattern_of(graph, group_.nodes, group_.space);
   find_operands(graph, stored);
   columns_ =

@@ -34,6 +34,8 @@ class Fused {
   void run(graph::Segment& segment);
 
   const Group& group() const { return group_; }
+  // "fused: mul+add": its operators, for profiles.
+  const std::string& name() const { return name_; }
   // Storages that it fills.
   const std::vector<int>& made() const { return made_; }
 
@@ -57,6 +59,7 @@ class Fused {
   const Compiled& compiled(const graph::Graph& graph, const Bound& bound);
 
   Group group_;
+  std::string name_ = "fused: ";
   std::vector<int> pattern_;
   bool columns_ = false;
   int shape_value_ = -1;

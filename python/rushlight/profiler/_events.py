@@ -1,0 +1,231 @@
+"""Lists of events, their totals, and the table and trace that show them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from typing import Any
+
+Record = tuple[str, int, int, int, int, bool, list[list[int]]]
+
+
+def _time_text(microseconds: float) -> str:
+    for unit, scale in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= scale:
+            return f"{microseconds / scale:.3f}{unit}"
+    return f"{microseconds:.3f}us"
+
+
+def _bytes_text(count: int) -> str:
+    for unit, scale in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(count) >= scale:
+            return f"{count / scale:.2f} {unit}"
+    return f"{count} B"
+
+
+class Interval:
+    """When an event ran, in microseconds of a steady clock."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start = start
+        self.end = end
+
+    def elapsed_us(self) -> float:
+        return self.end - self.start
+
+
+class FunctionEvent:
+    """One call. Times in microseconds; self times leave out what it called."""
+
+    def __init__(self, record: Record) -> None:
+        self.name, start, end, self.cpu_memory_usage, self.depth, operator, shapes = record
+        if operator:
+            self.name = f"aten::{self.name}"
+        self.key = self.name
+        self.time_range = Interval(start / 1e3, end / 1e3)
+        self.input_shapes = shapes
+        self.cpu_children: list[FunctionEvent] = []
+        self.cpu_parent: FunctionEvent | None = None
+        self.count = 1
+
+    @property
+    def cpu_time_total(self) -> float:
+        return self.time_range.elapsed_us()
+
+    cpu_time = cpu_time_total
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    def __repr__(self) -> str:
+        return f"<FunctionEvent name={self.name} cpu_time={_time_text(self.cpu_time_total)}>"
+
+
+class FunctionEventAvg:
+    """The total of the events of one name (and shapes)."""
+
+    def __init__(self, key: str, shapes: list[list[int]]) -> None:
+        self.key = key
+        self.input_shapes = shapes
+        self.count = 0
+        self.cpu_time_total = 0.0
+        self.self_cpu_time_total = 0.0
+        self.cpu_memory_usage = 0
+        self.self_cpu_memory_usage = 0
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    def add(self, event: FunctionEvent) -> None:
+        self.count += 1
+        # A call inside one of the same name is counted once.
+        parent = event.cpu_parent
+        while parent is not None and parent.key != event.key:
+            parent = parent.cpu_parent
+        if parent is None:
+            self.cpu_time_total += event.cpu_time_total
+            self.cpu_memory_usage += event.cpu_memory_usage
+        self.self_cpu_time_total += event.self_cpu_time_total
+        self.self_cpu_memory_usage += event.self_cpu_memory_usage
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={_time_text(self.self_cpu_time_total)}"
+            f" cpu_time={_time_text(self.cpu_time)}>"
+        )
+
+
+class EventList(list):
+    """Events, or totals of events."""
+
+    @classmethod
+    def of_records(cls, records: list[Record]) -> EventList:
+        """The core's records, each with what it called."""
+        events = cls(FunctionEvent(record) for record in records)
+        open_events: list[FunctionEvent] = []
+        for event in events:
+            del open_events[event.depth :]
+            if open_events:
+                event.cpu_parent = open_events[-1]
+                open_events[-1].cpu_children.append(event)
+            open_events.append(event)
+        return events
+
+    def key_averages(
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0
+    ) -> EventList:
+        """Totals by name, the most time of its own first."""
+        totals: dict[Any, FunctionEventAvg] = {}
+        for event in self:
+            shapes = event.input_shapes if group_by_input_shapes else []
+            key = (event.key, str(shapes))
+            totals.setdefault(key, FunctionEventAvg(event.key, shapes)).add(event)
+        return EventList(totals.values())
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return sum(event.self_cpu_time_total for event in self)
+
+    def total_average(self) -> FunctionEventAvg:
+        """One total over all."""
+        total = FunctionEventAvg("Total", [])
+        for event in self:
+            total.count += event.count
+            total.cpu_time_total += event.cpu_time_total
+            total.self_cpu_time_total += event.self_cpu_time_total
+            total.cpu_memory_usage += event.cpu_memory_usage
+            total.self_cpu_memory_usage += event.self_cpu_memory_usage
+        return total
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        **_: object,
+    ) -> str:
+        """The rows as text. ValueError for a column that is not there."""
+        rows = [e for e in self if not top_level_events_only or getattr(e, "cpu_parent", 0) is None]
+        if sort_by is not None:
+            column = sort_by.replace("device_", "cpu_").replace("cuda_", "cpu_")
+            if not hasattr(FunctionEventAvg("", []), column):
+                raise ValueError(f"table: cannot sort by {sort_by!r}: there is no such column")
+            rows.sort(key=lambda event: getattr(event, column), reverse=True)
+        rows = rows if row_limit < 0 else rows[:row_limit]
+        whole = self.self_cpu_time_total
+        shapes = any(event.input_shapes for event in rows)
+        memory = any(event.cpu_memory_usage for event in rows)
+        titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
+        titles += ["CPU Mem", "Self CPU Mem"] if memory else []
+        titles += ["# of Calls"] + (["Input Shapes"] if shapes else [])
+        lines = [titles]
+        for event in rows:
+            name = event.key
+            if len(name) > max_name_column_width:
+                name = name[: max_name_column_width - 3] + "..."
+            line = [
+                name,
+                f"{100 * event.self_cpu_time_total / whole if whole else 0:.2f}%",
+                _time_text(event.self_cpu_time_total),
+                f"{100 * event.cpu_time_total / whole if whole else 0:.2f}%",
+                _time_text(event.cpu_time_total),
+                _time_text(event.cpu_time_total / event.count if event.count else 0),
+            ]
+            if memory:
+                line += [
+                    _bytes_text(event.cpu_memory_usage),
+                    _bytes_text(event.self_cpu_memory_usage),
+                ]
+            line.append(str(event.count))
+            if shapes:
+                line.append(str(event.input_shapes)[:max_shapes_column_width])
+            lines.append(line)
+        return _laid_out(lines, header, f"Self CPU time total: {_time_text(whole)}")
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
+        """Writes the events for chrome://tracing; gzip where the name ends in .gz."""
+        events = []
+        for event in self:
+            item = {
+                "ph": "X",
+                "cat": "cpu_op" if event.name.startswith("aten::") else "user_annotation",
+                "name": event.name,
+                "pid": os.getpid(),
+                "tid": os.getpid(),
+                "ts": event.time_range.start,
+                "dur": event.cpu_time_total,
+            }
+            if event.input_shapes:
+                item["args"] = {"Input Dims": event.input_shapes}
+            events.append(item)
+        trace = {"schemaVersion": 1, **(metadata or {}), "traceEvents": events}
+        opener = gzip.open if str(path).endswith(".gz") else open
+        with opener(path, "wt") as file:
+            json.dump(trace, file)
+
+
+def _laid_out(lines: list[list[str]], header: str | None, footer: str) -> str:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    rule = "  ".join("-" * width for width in widths)
+    made = [rule]
+    if header is not None:
+        made += [header, rule]
+    for at, line in enumerate(lines):
+        made.append("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
+        if at == 0:
+            made.append(rule)
+    return "\n".join([*made, rule, footer, ""])
