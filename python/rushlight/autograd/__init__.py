@@ -152,8 +152,8 @@ def _is_checkpoint_valid() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "functional":  # loaded at first use
+    if name in ("functional", "profiler"):  # loaded at first use
         import importlib
 
-        return importlib.import_module("rushlight.autograd.functional")
+        return importlib.import_module(f"rushlight.autograd.{name}")
     raise AttributeError(f"module 'rushlight.autograd' has no attribute '{name}'")

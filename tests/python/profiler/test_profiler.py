@@ -94,3 +94,13 @@ def test_nothing_is_recorded_outside():
     assert "aten::add" not in by_name(prof)
     with record_function("alone"):
         pass
+
+
+def test_the_older_face():
+    with torch.autograd.profiler.profile() as prof, torch.autograd.profiler.record_function("mark"):
+        torch.ones(2) + 1
+    assert {"mark", "aten::add"} <= {event.key for event in prof.key_averages()}
+    assert "aten::add" in prof.table()
+    with torch.autograd.profiler.profile(enabled=False) as off:
+        torch.ones(2) + 1
+    assert list(off.function_events) == []
