@@ -56,6 +56,12 @@ Interval compare(Op op, const Interval& a, const Interval& b) {
   }
 }
 
+// Whether arithmetic on these may give NaN: inf - inf, 0 * inf, inf / inf lie inside such bounds.
+bool may_be_nan(const Interval& a, const Interval& b) {
+  return a.nan || b.nan || std::isinf(a.low) || std::isinf(a.high) || std::isinf(b.low) ||
+         std::isinf(b.high);
+}
+
 template <typename F>
 Interval corners(const Interval& a, const Interval& b, DType dtype, F&& f) {
   const double values[] = {f(a.low, b.low), f(a.low, b.high), f(a.high, b.low), f(a.high, b.high)};
@@ -65,7 +71,7 @@ Interval corners(const Interval& a, const Interval& b, DType dtype, F&& f) {
     }
   }
   return settle(*std::min_element(values, values + 4), *std::max_element(values, values + 4),
-                a.nan || b.nan, dtype);
+                may_be_nan(a, b), dtype);
 }
 
 Interval divide(Op op, const Interval& a, const Interval& b, DType dtype) {
@@ -128,9 +134,9 @@ Interval extremum(bool most, const Interval& a, const Interval& b, DType dtype) 
 Interval binary_bounds(Op op, const Interval& a, const Interval& b, DType dtype) {
   switch (op) {
     case Op::Add:
-      return settle(a.low + b.low, a.high + b.high, a.nan || b.nan, dtype);
+      return settle(a.low + b.low, a.high + b.high, may_be_nan(a, b), dtype);
     case Op::Sub:
-      return settle(a.low - b.high, a.high - b.low, a.nan || b.nan, dtype);
+      return settle(a.low - b.high, a.high - b.low, may_be_nan(a, b), dtype);
     case Op::Mul:
       return corners(a, b, dtype, [](double x, double y) { return x * y; });
     case Op::Div:
