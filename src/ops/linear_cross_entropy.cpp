@@ -473,11 +473,32 @@ Divisors divisors(const Tensor& target, const Tensor& class_weight, int64_t igno
   return made;
 }
 
-Tensor linear_cross_entropy_of(const Tensor& input, const Tensor& weight, const Tensor& target,
-                               const Tensor& bias, const Tensor& class_weight, int64_t reduction,
+// In an autocast region the product is one of half types where any operand is, and the loss f32.
+bool in_autocast() {
+  return (thread_state.doors & kAutocastDoor) != 0;
+}
+
+Tensor lowered(const Tensor& x, const Tensor& like, const Tensor& other) {
+  if (!in_autocast() || !x.defined() || x.dtype() != DType::Float32) {
+    return x;
+  }
+  for (const Tensor* half : {&like, &other}) {
+    if (half->dtype() == DType::BFloat16 || half->dtype() == DType::Float16) {
+      return to(x, half->dtype());
+    }
+  }
+  return x;
+}
+
+Tensor linear_cross_entropy_of(const Tensor& given_input, const Tensor& given_weight,
+                               const Tensor& target, const Tensor& given_bias,
+                               const Tensor& class_weight, int64_t reduction,
                                std::optional<int64_t> ignore_index, double smoothing,
                                double z_loss) {
-  check_operands(input, weight, target, bias, ignore_index.has_value());
+  check_operands(given_input, given_weight, target, given_bias, ignore_index.has_value());
+  const Tensor input = lowered(given_input, given_input, given_weight);
+  const Tensor weight = lowered(given_weight, given_input, given_weight);
+  const Tensor bias = lowered(given_bias, given_input, given_weight);
   const int64_t ignored = ignore_index.value_or(-100);
   const int64_t classes = weight.sizes()[0];
   const bool one_dtype = input.dtype() == weight.dtype() &&
@@ -495,6 +516,7 @@ Tensor linear_cross_entropy_of(const Tensor& input, const Tensor& weight, const 
                      z_loss);
   }
   DType compute = compute_dtype(input.dtype());
+  DType returned = in_autocast() ? compute : input.dtype();
   Tensor x = input.dim() == 1 ? unsqueeze(input, 0) : input;
   Tensor w = reshape(weight, {classes, -1, weight.size(-1)});
   Tensor b = bias.defined() ? reshape(bias, {classes, -1}) : Tensor();
@@ -529,13 +551,13 @@ Tensor linear_cross_entropy_of(const Tensor& input, const Tensor& weight, const 
     if (input.dim() == 2) {
       shape.insert(0, input.size(0));
     }
-    return to(reshape(made, shape), input.dtype());
+    return to(reshape(made, shape), returned);
   }
   Tensor total = mul(sum(loss), Scalar(1 / by.loss));
   if (squares.defined()) {
     total = add(total, mul(sum(squares), Scalar(z_loss / by.squares)));
   }
-  return to(total, input.dtype());
+  return to(total, returned);
 }
 
 }  // namespace

@@ -279,3 +279,18 @@ def test_gradients_are_handed_on_without_a_copy():
     w.register_hook(lambda gradient: seen.append(gradient.data_ptr()))
     F.linear_cross_entropy(x, w, torch.zeros(6, dtype=torch.long)).backward()
     assert seen == [w.grad.data_ptr()]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_autocast(reduction):
+    torch.manual_seed(4)
+    x = torch.randn(6, 8, dtype=torch.bfloat16, requires_grad=True)
+    w = torch.randn(5, 8, requires_grad=True)
+    target = torch.randint(0, 5, (6,))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = F.linear_cross_entropy(x, w, target, reduction=reduction)
+    assert loss.dtype == torch.float32
+    expected = F.cross_entropy(x.float() @ w.bfloat16().float().T, target, reduction=reduction)
+    close(loss, expected, rtol=1e-4, atol=1e-4)
+    loss.sum().backward()
+    assert x.grad.dtype == torch.bfloat16 and w.grad.dtype == torch.float32
