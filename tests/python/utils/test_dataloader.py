@@ -55,7 +55,7 @@ class Slow(Dataset):
         return 1
 
     def __getitem__(self, index):
-        time.sleep(2)
+        time.sleep(60)  # longer than any machine is busy
 
 
 def keys(loader):
