@@ -519,3 +519,132 @@ def test_pickle_inside():
         return pickle.loads(pickle.dumps(x + 1)) * 2
 
     assert f(torch.ones(2)).tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("backend", ["inductor", "eager", lambda gm, inputs: gm.forward])
+def test_threads_share_pending_results(backend):
+    """Others read what a thread has captured while it goes on capturing: no deadlock, no tear."""
+    results = []
+    stop = threading.Event()
+    wrong = []
+
+    def read():
+        while not stop.is_set():
+            for x, number in results[-20:]:
+                if x.tolist() != [number, number]:
+                    wrong.append(number)
+
+    @torch.compile(backend=backend)
+    def write(base):
+        x = torch.zeros(2)
+        for number in range(base, base + 100):
+            x = x * 0 + number
+            results.append((x, number))
+        return x
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for thread in readers:
+        thread.start()
+    for base in range(0, 1000, 100):
+        assert write(base).tolist() == [base + 99, base + 99]
+    stop.set()
+    for thread in readers:
+        thread.join()
+    assert not wrong
+
+
+def test_writes_are_seen_by_other_threads():
+    x = torch.zeros(2)
+    seen = []
+
+    @torch.compile
+    def f():
+        x.add_(1)
+        thread = threading.Thread(target=lambda: seen.append(x.tolist()))
+        thread.start()
+        thread.join()
+        x.add_(1)
+
+    f()
+    assert seen == [[1, 1]] and x.tolist() == [2, 2]
+
+
+def test_backward_in_another_thread():
+    module = network()
+    compiled = torch.compile(module)
+    loss = compiled(torch.ones(2, 4)).sum()
+    thread = threading.Thread(target=loss.backward)
+    thread.start()
+    thread.join()
+    expected = torch.autograd.grad(module(torch.ones(2, 4)).sum(), list(module.parameters()))
+    assert all(torch.equal(p.grad, g) for p, g in zip(module.parameters(), expected))
+
+
+def test_checkpointed_and_frozen_layers():
+    from rushlight.utils.checkpoint import checkpoint
+
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    first.weight.requires_grad_(False)
+
+    def f(x):
+        return checkpoint(lambda x: second(first(x).relu()).tanh(), x, use_reentrant=False).sum()
+
+    found = []
+    for function in (f, torch.compile(f)):
+        x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        second.zero_grad()
+        function(x).backward()
+        found.append((x.grad, second.weight.grad.clone()))
+    assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][1], found[1][1])
+
+
+def test_autocast_and_modes():
+    def f(x):
+        with torch.no_grad():
+            y = x * 2
+        with torch.enable_grad():
+            return y, x * 3
+
+    y, z = torch.compile(f)(torch.ones(2, requires_grad=True))
+    assert not y.requires_grad and z.requires_grad
+
+
+def test_data_of_parameters():
+    weight = nn.Parameter(torch.ones(2))
+
+    @torch.compile
+    def f():
+        weight.data.mul_(3)
+        weight.data = weight.data + 1
+        return weight * 1
+
+    assert f().tolist() == [4, 4] and weight.tolist() == [4, 4]
+
+
+def test_results_outlive_what_made_them():
+    @torch.compile
+    def f(x):
+        views = [(x + i)[1:] for i in range(3)]
+        return views
+
+    views = f(torch.zeros(3))
+    assert [view.tolist() for view in views] == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_deep_chain():
+    @torch.compile
+    def f(x):
+        for _ in range(3000):
+            x = x + 1
+        return x
+
+    assert f(torch.zeros(2)).tolist() == [3000, 3000]
+
+
+def test_empty_tensors():
+    @torch.compile
+    def f(x):
+        return x.sin().sum(), (x + 1).max(dim=-1).values, x @ x.mT
+
+    total, largest, product = f(torch.zeros(0, 3))
+    assert total.item() == 0 and largest.shape == (0,) and product.shape == (0, 0)
