@@ -340,7 +340,7 @@ void capture_call(Invocation& inv) {
   if (inv.op->kind == Kind::Elementwise && inv.form == Form::Functional) {
     if (Tensor made = infer_plain(session, inv); made.defined()) {
       inv.results[0] = Value(std::move(made));
-      std::lock_guard<std::mutex> lock(session.mutex);
+      std::unique_lock<std::mutex> lock = lock_session(session);
       append(session, inv);
       return;
     }
@@ -399,9 +399,12 @@ void capture_view(Invocation& inv) {
   for_each_tensor(inv.results, inv.result_count,
                   [&](const Tensor& item) { views = views && item.storage() == base; });
   Session& session = this_session();
+  if (!views) {
+    return;
+  }
+  std::unique_lock<std::mutex> lock = lock_session(session);
   // Views of what no operator has touched are entered when one does.
-  if (views && session.ids.find(base) >= 0) {
-    std::unique_lock<std::mutex> lock = lock_session(session);
+  if (session.ids.find(base) >= 0) {
     append(session, inv);
   }
 }

@@ -70,7 +70,7 @@ INPLACE = (
     "{a}.index_fill_({d},IDX,{s}) {a}.index_add_({d},IDX,{b}) {a}.squeeze_() {a}.unsqueeze_(0) "
     "{a}.transpose_({d},{e}) {a}.sigmoid_() {a}.tril_() {a}.requires_grad_() {a}.clamp_min_({b}) "
     "{a}.detach().mul_(2) {a}.data.add_(1) {a}.__setitem__({i},{s}) {a}.__setitem__(0,{b}) "
-    "{a}.__setitem__({a}>0,{s}) {a}.__setitem__(IDX,{s}) {a}.resize_(1) {a}.set_({b})"
+    "{a}.__setitem__({a}>0,{s}) {a}.__setitem__(IDX,{s}) {a}.set_({b})"
 ).split()
 MATRIX = (
     "{a}@{b} {a}@{a}.mT {a}@{b}.mT torch.matmul({a},{b}) F.linear({a},{b}) torch.mm({a},{b}) "
