@@ -204,14 +204,21 @@ loop::KernelFunction FlexModifier::sums_kernel(Kind kind, const TensorList& sums
       kernel.buffers.push_back(std::move(buffer));
     }
   }
-  const std::vector<Expr> found =
-      loop::differentiate(as(placed.value, compute_), placed.loads, upstream);
-  for (size_t i = 0; i < found.size(); ++i) {
+  std::vector<Expr> loads;
+  std::vector<int> targets;
+  for (size_t i = 0; i < placed.loads.size(); ++i) {
     const int buffer = buffers[static_cast<size_t>(placed.captures[i])];
-    if (found[i] && buffer >= 0) {
+    if (buffer >= 0) {
+      loads.push_back(placed.loads[i]);
+      targets.push_back(buffer);
+    }
+  }
+  const std::vector<Expr> found = loop::differentiate(as(placed.value, compute_), loads, upstream);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i]) {
       Expr value = hide(kind, as(found[i], compute_), 0);
       *reads_scores = *reads_scores || contains(value, score);
-      kernel.stores.push_back({buffer, placed.loads[i]->inputs, value, loop::StoreMode::Add});
+      kernel.stores.push_back({targets[i], loads[i]->inputs, value, loop::StoreMode::Add});
     }
   }
   return kernel.stores.empty() ? nullptr : get_kernel(loop::simplify(kernel));

@@ -436,3 +436,32 @@ def test_a_large_block_mask_is_made_from_bounds():
     )
     assert mask.kv_num_blocks.shape == (1, 1, 512)
     assert 95 < mask.sparsity() < 97
+
+
+def test_captured_tensors_of_any_layout():
+    torch.manual_seed(8)
+    hidden = torch.rand(150, 150).t() > 0.3
+    small = torch.randint(-3, 3, (150,), dtype=torch.int8)
+    base = torch.randn(4, 1, requires_grad=True)
+    wide = base.expand(4, 150)
+    turned = torch.randn(150, 8, requires_grad=True)
+
+    def mask(b, h, q, k):
+        return hidden[q, k] | (small[k] == 2)
+
+    def score_mod(score, b, h, q, k):
+        return score + wide[h, q] * small[k] + turned.t()[h, k]
+
+    check(inputs(dtype=torch.float32), score_mod, mask, [base, turned], block_size=(16, 32))
+
+
+def test_rows_of_captured_biases_by_batch():
+    lengths = torch.tensor([3, 150])
+
+    def mask(b, h, q, k):
+        return k < lengths[b]
+
+    check(inputs(dtype=torch.float32), None, mask)
+    blocks = create_block_mask(mask, 2, None, 150, 150, BLOCK_SIZE=50)
+    assert blocks.to_dense()[:, 0, 0].tolist() == [[1, 0, 0], [1, 1, 1]]
+    assert blocks.full_kv_num_blocks[:, 0, 0].tolist() == [0, 3]
