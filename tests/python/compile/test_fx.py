@@ -265,3 +265,13 @@ def test_missing_attribute():
     with pytest.raises(RuntimeError, match="not provided"):
         fx.GraphModule({}, graph)
     assert fx.GraphModule({"weight": torch.ones(1)}, graph)().item() == 1
+
+
+def test_shape_propagation():
+    from rushlight.fx.passes.shape_prop import ShapeProp
+
+    gm = fx.symbolic_trace(lambda x: (x.sum(0), x.chunk(2)))
+    ShapeProp(gm).propagate(torch.ones(4, 3))
+    metas = {node.name: node.meta.get("tensor_meta") for node in gm.graph.nodes}
+    assert metas["sum_1"].shape == (3,) and metas["sum_1"].dtype is torch.float32
+    assert [meta.shape for meta in metas["chunk"]] == [(2, 3), (2, 3)]
