@@ -46,6 +46,10 @@ ClassShape check_class_target(std::string_view op, const Tensor& self, const Ten
   if (self.dim() == 0) {
     fail(ErrorKind::Runtime, op, "input should have at least 1 dimension, got a 0-D tensor");
   }
+  if (self.dim() > 1 && target.dim() > 0 && self.sizes()[0] != target.sizes()[0]) {
+    fail(ErrorKind::Value, op, "Expected input batch_size (", self.sizes()[0],
+         ") to match target batch_size (", target.sizes()[0], ").");
+  }
   if (target.dtype() != DType::Int64) {
     fail(ErrorKind::Runtime, op, "expected scalar type Long but found ",
          scalar_type_name(target.dtype()), " for argument 'target'");
@@ -54,10 +58,6 @@ ClassShape check_class_target(std::string_view op, const Tensor& self, const Ten
   IntList expected(self.sizes());
   expected.erase(static_cast<size_t>(dim));
   if (!(target.sizes() == expected)) {
-    if (self.dim() > 1 && target.dim() > 0 && self.sizes()[0] != target.sizes()[0]) {
-      fail(ErrorKind::Value, op, "Expected input batch_size (", self.sizes()[0],
-           ") to match target batch_size (", target.sizes()[0], ").");
-    }
     fail(ErrorKind::Runtime, op, "Expected target size ", expected, ", got ", target.sizes());
   }
   int64_t classes = self.sizes()[static_cast<size_t>(dim)];

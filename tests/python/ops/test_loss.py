@@ -77,3 +77,27 @@ def test_instance_norm_is_by_sample():
     x = torch.tensor([[[1.0, 3.0]], [[10.0, 30.0]]])
     y = F.instance_norm(x, eps=1e-12)
     assert y.flatten().tolist() == pytest.approx([-1.0, 1.0, -1.0, 1.0])
+
+
+@pytest.mark.parametrize("target", [torch.zeros(3, dtype=torch.int64), torch.zeros(3)])
+def test_batch_sizes_are_compared_first(target):
+    with pytest.raises(ValueError, match="to match target batch_size"):
+        F.cross_entropy(torch.zeros(2, 4), target)
+
+
+def test_class_weights_and_targets_of_other_dtypes():
+    x, target = torch.zeros(2, 4), torch.tensor([0, 1])
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
+        F.nll_loss(x, target, weight=torch.ones(4, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match="ignore_index is not supported for floating point"):
+        F.cross_entropy(x, torch.rand(2, 4), ignore_index=2)
+
+
+def test_soft_margin_loss_far_from_zero():
+    x = torch.tensor([-200.0, 200.0], requires_grad=True)
+    loss = F.soft_margin_loss(x, torch.ones(2), reduction="none")
+    (grad,) = torch.autograd.grad(loss.sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(grad.sum(), x)
+    assert loss.tolist() == [200.0, 0.0]
+    assert grad.tolist() == [-1.0, 0.0]
+    assert second.tolist() == [0.0, 0.0]
