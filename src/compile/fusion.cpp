@@ -204,6 +204,9 @@ class Fuser {
     auto storage = [&](int value) -> const History& {
       return history_[static_cast<size_t>(graph_.value(value).storage)];
     };
+    if (draws(node)) {
+      need(last_draw_);
+    }
     for_each_operand(graph_, node, [&](int value) { need(storage(value).writer); });
     for_each_result(graph_, node, [&](int value) {
       need(storage(value).writer);
@@ -216,6 +219,9 @@ class Fuser {
 
   void remember(int number) {
     const Node& node = graph_.nodes[static_cast<size_t>(number)];
+    if (draws(node)) {
+      last_draw_ = number;
+    }
     for_each_operand(graph_, node, [&](int value) {
       history_[static_cast<size_t>(graph_.value(value).storage)].readers.push_back(number);
     });
@@ -449,6 +455,7 @@ class Fuser {
   Users users_;
   std::vector<State> states_;
   std::vector<int> group_of_;
+  int last_draw_ = -1;  // node
   std::vector<History> history_;
 };
 

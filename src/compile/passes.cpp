@@ -41,17 +41,26 @@ const std::vector<Pass>& all_passes() {
   return passes;
 }
 
-bool is_pure(const graph::Node& node) {
-  if (node.form != Form::Functional || node.result_count == 0) {
-    return false;
-  }
+bool draws(const graph::Node& node) {
   for (const Argument& argument : node.op->schema.arguments) {
-    if (argument.type == SchemaType::Generator || argument.written) {
-      return false;
+    if (argument.type == SchemaType::Generator || argument.name.starts_with("dropout")) {
+      return true;
     }
   }
   const std::string& family = node.op->family;
-  return family != "random" && family != "dropout" && family != "multinomial";
+  return family == "random" || family == "dropout" || family == "multinomial";
+}
+
+bool is_pure(const graph::Node& node) {
+  if (node.form != Form::Functional || node.result_count == 0 || draws(node)) {
+    return false;
+  }
+  for (const Argument& argument : node.op->schema.arguments) {
+    if (argument.written) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Draft plan_graph(const graph::Graph& graph, std::vector<bool> live) {

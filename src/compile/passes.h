@@ -44,6 +44,8 @@ RUSHLIGHT_API const std::vector<Pass>& all_passes();
 // Makes a draft of the graph by all passes that are on.
 Draft plan_graph(const graph::Graph& graph, std::vector<bool> live);
 
+// Whether a node may move a random stream: such nodes keep their order.
+bool draws(const graph::Node& node);
 // Whether a node has no effect but its results: none on arguments, random streams or errors.
 bool is_pure(const graph::Node& node);
 

@@ -60,7 +60,7 @@ VIEW = (
     "{a}.unbind({d})[0] {a}.diagonal() {a}.expand(3,*{a}.shape) "
     "{a}.permute(*range({a}.dim())[::-1]) {a}.expand_as({b}) {a}.movedim({d},{e}) "
     "{a}.unflatten({d},(-1,1)) {a}.as_strided((2,),(1,)) "
-    "{a}.view_as({b}) {a}.broadcast_to((2,*{a}.shape)) {a}.swapaxes({d},{e}) {a}.unfold({d},2,1)"
+    "{a}.view_as({b}) {a}.broadcast_to((2,*{a}.shape)) {a}.swapaxes({d},{e}) {a}.unfold({d},2,2)"
 ).split()
 INPLACE = (
     "{a}.add_({b}) {a}.mul_({s}) {a}.sub_({b},alpha=2) {a}.relu_() {a}.zero_() {a}.fill_({s}) "

@@ -650,3 +650,40 @@ def test_empty_tensors():
 
     total, largest, product = f(torch.zeros(0, 3))
     assert total.item() == 0 and largest.shape == (0,) and product.shape == (0, 0)
+
+
+def test_fusion_keeps_the_order_of_draws():
+    def f(p):
+        x = p * 1
+        kept = x.abs().clamp(0, 1).bernoulli()
+        return x, kept, x + torch.rand(2)
+
+    found = []
+    for function in (f, torch.compile(f)):
+        torch.manual_seed(0)
+        found.append(function(torch.full((2,), 0.5)))
+    assert all(torch.equal(a, b) for a, b in zip(*found))
+
+
+def test_dropout_draws_in_order():
+    def f():
+        return torch.randn(3), nn.functional.dropout(torch.ones(8), 0.4), torch.rand(2)
+
+    found = []
+    for function in (f, torch.compile(f)):
+        torch.manual_seed(0)
+        found.append(function())
+    assert all(torch.equal(a, b) for a, b in zip(*found))
+
+
+def test_gradients_of_shared_arguments():
+    def f(x):
+        y = x.sin()
+        return torch.minimum(x, x).sum() + torch.hypot(y, x).sum() + torch.fmax(y, y).sum()
+
+    found = []
+    for function in (f, torch.compile(f)):
+        x = torch.tensor([0.3, -1.7, 2.1], requires_grad=True)
+        function(x).backward()
+        found.append(x.grad)
+    assert torch.equal(*found)
