@@ -402,7 +402,8 @@ INDEXING = (
     "  Tensor index(std::initializer_list<Subscript> items) const;\n"
     "  const Tensor& index_put_(std::initializer_list<Subscript> items, const Tensor& value) const;"
     "\n"
-    "  const Tensor& index_put_(std::initializer_list<Subscript> items, const Scalar& value) const;",
+    "  const Tensor& index_put_(std::initializer_list<Subscript> items, const Scalar& value) "
+    "const;",
     "Tensor Tensor::operator[](int64_t index) const {\n"
     "  return rushlight::select(*this, 0, index);\n}\n",
 )

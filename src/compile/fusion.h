@@ -14,6 +14,16 @@ struct Group {
   Space space;             // of the first plan; its axis holds for all shapes
 };
 
+// What a node needs of a space; nothing where it cannot be fused.
+struct Wanted {
+  IntList shape;
+  IntList axis;
+};
+std::optional<Wanted> wanted_space(const graph::Graph& graph, const graph::Node& node);
+
+// Whether a row operator, alone as eager runs it, reduces column by column.
+bool node_reduces_columns(const graph::Graph& graph, const graph::Node& node, const Space& space);
+
 // How the operands of a node lie in a space, and its result number i; nothing where they do not.
 std::optional<Fit> node_fit(const graph::Graph& graph, const graph::Node& node, const Space& space);
 std::optional<Fit> result_fit(const graph::Graph& graph, const graph::Node& node, int i,
