@@ -3,7 +3,6 @@
 #include <rushlight/profiler.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -176,11 +175,6 @@ void compile_kernels(const Segment& segment, Plan& plan) {
       fused[static_cast<size_t>(i)]->prepare(segment);
     }
   });
-}
-
-double now_ms() {
-  auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(time).count();
 }
 
 std::string describe(const Graph& graph, const Plan& plan) {

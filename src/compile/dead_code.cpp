@@ -12,16 +12,12 @@ int eliminate_dead_code(Draft& draft) {
     if (is_view(node)) {
       continue;
     }
-    bool wanted = !is_pure(node);
     auto storage = [&](int value) { return static_cast<size_t>(graph.value(value).storage); };
-    // A write into memory that nobody sees has no effect either.
+    // A write into memory that nobody sees has no effect either, so the form does not count.
     bool writes = node.form != Form::Functional && node.result_count != 0;
-    if (writes) {
-      wanted = false;
-      graph::Node functional = node;
-      functional.form = Form::Functional;
-      wanted = !is_pure(functional);
-    }
+    graph::Node functional = node;
+    functional.form = Form::Functional;
+    bool wanted = !is_pure(functional);
     for_each_result(graph, node, [&](int value) { wanted = wanted || needed[storage(value)]; });
     if (!wanted) {
       draft.dropped[i] = true;

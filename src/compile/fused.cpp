@@ -256,8 +256,7 @@ void Fused::run(graph::Segment& segment) {
     scalars.push_back(given.to_scalar().kernel_bits(scalar.dtype));
   }
   if (bound.plan.rows) {
-    run_rows(bound.rows, kernel.function, scalars.data(),
-             std::max(2.0, bound.plan.rows ? kernel.cost : 0));
+    run_rows(bound.rows, kernel.function, scalars.data(), std::max(2.0, kernel.cost));
   } else {
     run_iteration(*bound.points, kernel.function, scalars.data(), kernel.cost);
   }

@@ -268,8 +268,7 @@ double repeated_cost(const Graph& graph, const std::vector<int>& nodes, const Sp
   for (Expr node : all) {
     int times = std::popcount(passes[node.node]);
     if (times > 1 && !node->inputs.empty() && node->op != loop::Op::Load && varies(node, seen)) {
-      bool heavy = node->op >= loop::Op::Exp && node->op <= loop::Op::Digamma;
-      cost += (times - 1) * (heavy ? 2.5 : 0.2);
+      cost += (times - 1) * operation_cost(node);
     }
   }
   return cost;

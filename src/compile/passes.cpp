@@ -1,6 +1,6 @@
 #include "compile/passes.h"
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,23 +10,26 @@
 namespace rushlight::compiler {
 namespace {
 
-bool is_on(std::string_view pass) {
+// The passes that RUSHLIGHT_PASSES switches off. Error(Value) for what is no pass.
+std::vector<std::string_view> switched_off() {
   const char* given = std::getenv("RUSHLIGHT_PASSES");
   std::string_view rest = given == nullptr ? "" : given;
+  std::vector<std::string_view> off;
   while (!rest.empty()) {
     size_t comma = rest.find(',');
     std::string_view word = rest.substr(0, comma);
-    if (word.size() == pass.size() + 1 && word[0] == '-' && word.substr(1) == pass) {
-      return false;
+    bool known = false;
+    for (const Pass& pass : all_passes()) {
+      known = known || (word.starts_with('-') && word.substr(1) == pass.name);
     }
+    if (!known) {
+      fail(ErrorKind::Value, "compile", "RUSHLIGHT_PASSES has '", word,
+           "': expected '-' and the name of a pass, such as -fusion");
+    }
+    off.push_back(word.substr(1));
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
   }
-  return true;
-}
-
-double now_ms() {
-  auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(time).count();
+  return off;
 }
 
 }  // namespace
@@ -68,8 +71,9 @@ Draft plan_graph(const graph::Graph& graph, std::vector<bool> live) {
   draft.graph = graph;
   draft.live = std::move(live);
   draft.dropped.resize(graph.nodes.size());
+  const std::vector<std::string_view> off = switched_off();
   for (const Pass& pass : all_passes()) {
-    if (!is_on(pass.name)) {
+    if (std::find(off.begin(), off.end(), pass.name) != off.end()) {
       continue;
     }
     double start = now_ms();

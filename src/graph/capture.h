@@ -48,7 +48,6 @@ using Runner = std::function<void(Segment&)>;
 struct Settings {
   Runner runner;
   bool fullgraph = false;  // a segment that ends before the capture closes is an error
-  bool captures_backward = true;
   std::string name;
   // Where the program is, for Graph::lines; null: they are not kept. Called for each operator.
   std::function<std::string()> locate;

@@ -36,14 +36,20 @@ Tensor tensor_of(const Segment& segment, int value) {
   return make_value(info, segment.storages[static_cast<size_t>(info.storage)], Device());
 }
 
+StorageImpl* make_shapes_storage() {
+  StorageImpl* made = make_storage(0, Device(DeviceType::Meta));
+  made->bytes = SIZE_MAX / 4;
+  made->resizable = false;
+  return made;
+}
+
+StorageImpl* shapes_storage() {
+  static StorageImpl* storage = make_shapes_storage();
+  return storage;
+}
+
 Tensor shape_of(const Graph& graph, int value) {
-  static StorageImpl* storage = [] {
-    StorageImpl* made = make_storage(0, Device(DeviceType::Meta));
-    made->bytes = SIZE_MAX / 4;
-    made->resizable = false;
-    return made;
-  }();
-  return make_value(graph.value(value), storage, Device(DeviceType::Meta));
+  return make_value(graph.value(value), shapes_storage(), Device(DeviceType::Meta));
 }
 
 void allocate_storage(StorageImpl* storage) {
@@ -144,9 +150,7 @@ void drop_storage(Segment& segment, int storage) {
 void take_memory(Segment& segment, int made, int spent) {
   StorageImpl* target = segment.storages[static_cast<size_t>(made)];
   StorageImpl*& slot = segment.storages[static_cast<size_t>(spent)];
-  if (!target->pending.load(std::memory_order_relaxed)) {
-    return;
-  }
+  RUSHLIGHT_ASSERT(target->pending.load(std::memory_order_relaxed));
   StorageImpl* held = slot;
   retain(target);
   slot = target;

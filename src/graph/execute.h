@@ -9,6 +9,9 @@ namespace rushlight::graph {
 // The tensor of a value; its storage must have its memory. Writes to it bump no version: capture
 // has counted them.
 Tensor tensor_of(const Segment& segment, int value);
+// Memory that is not there, for tensors whose shape alone is wanted: a new one, and one for all.
+StorageImpl* make_shapes_storage();
+StorageImpl* shapes_storage();
 // The same without memory, for what follows from shapes and dtypes alone.
 Tensor shape_of(const Graph& graph, int value);
 

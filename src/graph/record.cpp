@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "graph/execute.h"
 #include "ops/elementwise_expression.h"
 #include "ops/operator.h"
 
@@ -12,19 +13,6 @@ namespace {
 
 constexpr int kMaxArguments = 32;
 constexpr int kMaxResults = 8;
-
-StorageImpl* fresh_shapes_storage() {
-  StorageImpl* made = make_storage(0, Device(DeviceType::Meta));
-  made->bytes = SIZE_MAX / 4;
-  made->resizable = false;
-  return made;
-}
-
-// Memory that is not there, for every tensor whose shape alone is wanted.
-StorageImpl* shapes_storage() {
-  static StorageImpl* storage = fresh_shapes_storage();
-  return storage;
-}
 
 Tensor shape_of(const TensorImpl& tensor) {
   auto* impl = new TensorImpl;
@@ -90,7 +78,7 @@ bool writes_arguments(const Invocation& inv) {
 // A written tensor overlaps what shares its storage, and nothing else.
 void separate(const Tensor& written, const Tensor& shape, const Invocation& inv,
               std::array<Value, kMaxArguments>& shapes) {
-  StorageImpl* own = fresh_shapes_storage();
+  StorageImpl* own = make_shapes_storage();
   auto move = [&](const Tensor& given, const Tensor& meta) {
     if (given.storage() == written.storage() && meta.storage() == shapes_storage()) {
       retain(own);

@@ -81,6 +81,11 @@ Expr build_expression(const Operator& op, const Invocation& inv, Rule rule,
   return as(function(view), compute_dtype(typing.out));
 }
 
+double operation_cost(Expr node) {
+  bool heavy = node->op >= loop::Op::Exp && node->op <= loop::Op::Digamma;
+  return node->inputs.empty() ? 0 : heavy ? 2.5 : 0.2;
+}
+
 double element_cost(Expr root) {
   std::unordered_set<const loop::Node*> seen;
   std::vector<Expr> stack{root};
@@ -91,8 +96,7 @@ double element_cost(Expr root) {
     if (!seen.insert(at.node).second) {
       continue;
     }
-    bool heavy = at->op >= loop::Op::Exp && at->op <= loop::Op::Digamma;
-    total += at->inputs.empty() ? 0 : heavy ? 2.5 : 0.2;
+    total += operation_cost(at);
     stack.insert(stack.end(), at->inputs.begin(), at->inputs.end());
   }
   return total;

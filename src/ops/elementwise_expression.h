@@ -32,5 +32,7 @@ loop::Expr elementwise_expression(const Operator& op, const Invocation& inv,
                                   const ElementwiseTyping& typing, ElementwiseOperands& operands);
 // Cycles an element, roughly: enough to choose how many elements make a task worth a thread.
 double element_cost(loop::Expr root);
+// The part of one operation in it.
+double operation_cost(loop::Expr node);
 
 }  // namespace rushlight

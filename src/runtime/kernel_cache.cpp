@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -52,11 +51,6 @@ bool flag_set(const char* name) {
 bool logs_kernels() {
   static const bool logs = is_logged("kernels");
   return logs;
-}
-
-double now_ms() {
-  auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(time).count();
 }
 
 void log_kernel(const Kernel& kernel, const char* how, double start) {

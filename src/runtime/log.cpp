@@ -1,9 +1,15 @@
 #include "runtime/log.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
 
 namespace rushlight {
+
+double now_ms() {
+  auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(time).count();
+}
 
 bool is_logged(std::string_view topic) {
   static const std::string asked = [] {

@@ -7,5 +7,7 @@
 namespace rushlight {
 
 bool is_logged(std::string_view topic);
+// Milliseconds of a steady clock, for log lines.
+double now_ms();
 
 }  // namespace rushlight

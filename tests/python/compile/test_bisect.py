@@ -36,3 +36,14 @@ def test_says_where_nothing_is_wrong():
     )  # fmt: skip
     assert ended.returncode == 1
     assert "nothing to find" in ended.stdout
+
+
+def test_a_misspelt_pass_is_an_error():
+    program = "import rushlight as torch; torch.compile(lambda x: x * 2 + 1)(torch.ones(2))"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, timeout=120,
+        env={**os.environ, "RUSHLIGHT_PASSES": "-fuison"},
+    )  # fmt: skip
+    assert ended.returncode != 0
+    assert "ValueError" in ended.stderr and "-fuison" in ended.stderr
