@@ -77,7 +77,11 @@ int reuse_memory(Draft& draft) {
           is_stored(made.place.storage, group.nodes, users, draft.live) &&
           group_of[static_cast<size_t>(users[static_cast<size_t>(made.place.storage)].front())] ==
               number;
-      if (!fresh) {
+      // Written again in place, it is made once.
+      bool made_already =
+          std::any_of(draft.reuses.begin(), draft.reuses.end(),
+                      [&](const Reuse& reuse) { return reuse.made == made.place.storage; });
+      if (!fresh || made_already) {
         continue;
       }
       for (const Touch& read : touches) {

@@ -123,6 +123,17 @@ TEST(Passes, ReuseMemoryThatIsReadForTheLastTime) {
   EXPECT_EQ(draft.reuses.size(), 1u);
 }
 
+TEST(Passes, ReuseOneMemoryForWhatIsWrittenTwice) {
+  Tensor x = randn({16, 16});
+  Tensor w = randn({16, 16});
+  Draft draft = draft_of([&] {
+    Tensor y = add(mm(x, x), mm(x, w));
+    y.tanh_();
+    return y;
+  });
+  EXPECT_EQ(draft.reuses.size(), 1u);
+}
+
 Tensor program(const Tensor& x, const Tensor& w) {
   Tensor h = gelu(matmul(x, w), "none");
   Tensor n = div(sub(h, mean(h, {-1}, true)), sqrt(add(var(h, {-1}, 1, true), Scalar(1e-5))));
