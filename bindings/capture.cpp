@@ -6,8 +6,8 @@
 #include "convert.h"
 #include "graph/execute.h"
 #include "module.h"
-#include "runtime/kernel_cache.h"
 #include "ops/operator.h"
+#include "runtime/kernel_cache.h"
 
 namespace rushlight::python {
 namespace {
@@ -140,7 +140,8 @@ PyObject* make_settings(PyObject*, PyObject* args) {
     }
     graph::Settings settings;
     settings.name = name;
-    if (compiled->backend != nullptr) {
+    settings.foreign = compiled->backend != nullptr;
+    if (settings.foreign) {
       settings.locate = locate;
     }
     settings.runner = [compiled](graph::Segment& segment) { run_compiled(*compiled, segment); };

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "graph/execute.h"
+#include "graph/record.h"
 #include "ops/iteration.h"
 #include "ops/operator.h"
 #include "ops/row_space.h"
@@ -241,7 +242,7 @@ void Fused::run(graph::Segment& segment) {
   // Storages that took the memory of others have it already, but must not be bound as empty.
   for (int storage : made_) {
     StorageImpl* made = segment.storages[static_cast<size_t>(storage)];
-    if (made->pending.load(std::memory_order_relaxed)) {
+    if (!graph::has_memory(made)) {
       graph::allocate_storage(made);
     }
   }

@@ -8,6 +8,7 @@
 #include "autograd/engine.h"
 #include "graph/record.h"
 #include "ops/operator.h"
+#include "runtime/parallel.h"
 
 namespace rushlight::graph {
 namespace {
@@ -33,7 +34,6 @@ Writers& writers() {
   return *made;
 }
 
-// The inputs have their memory: the segment that is about to write it may use it.
 void unmark_written(Session& session) {
   if (session.written.empty()) {
     return;
@@ -46,10 +46,49 @@ void unmark_written(Session& session) {
   session.written.clear();
 }
 
-// The session that makes or writes the storage; null where that is over.
-Session* session_of(const StorageImpl* storage) {
-  if (storage->release == release_pending) {
-    return static_cast<Session*>(storage->context);
+// The sessions that run a segment now.
+struct Runners {
+  std::mutex mutex;
+  std::vector<Session*> sessions;
+};
+
+Runners& runners() {
+  static auto* made = new Runners;
+  return *made;
+}
+
+// How many segments this thread runs (a back end in Python may read what another has captured).
+thread_local int segments_run = 0;
+
+class Running {
+ public:
+  explicit Running(Session& session) : session_(session) {
+    session.running = true;
+    session.runner = std::this_thread::get_id();
+    ++segments_run;
+    std::lock_guard<std::mutex> lock(runners().mutex);
+    runners().sessions.push_back(&session);
+  }
+  ~Running() {
+    {
+      std::lock_guard<std::mutex> lock(runners().mutex);
+      std::erase(runners().sessions, &session_);
+    }
+    --segments_run;
+    session_.running = false;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Session& session_;
+};
+
+// The session that will make or write the storage; null where it is doing so, or has done it.
+Session* session_of(StorageImpl* storage) {
+  if (Session* session =
+          session_at(std::atomic_ref(storage->context).load(std::memory_order_relaxed))) {
+    return session;
   }
   std::lock_guard<std::mutex> lock(writers().mutex);
   auto found = writers().sessions.find(storage);
@@ -58,20 +97,11 @@ Session* session_of(const StorageImpl* storage) {
 
 thread_local const char* reading = "";
 
-// What became of a storage whose segment failed.
-struct Failure {
-  std::string text;
-};
-
-void release_failure(StorageImpl* storage) {
-  delete static_cast<Failure*>(storage->context);
-}
-
 void fail_storages(Segment& segment, const std::string& text) {
   for (StorageImpl* storage : segment.storages) {
-    if (storage->pending.load(std::memory_order_relaxed) && storage->release == release_pending) {
-      storage->context = new Failure{text};
-      storage->release = release_failure;
+    if (storage->release == release_pending) {
+      std::atomic_ref(storage->context).store(new Failure{text}, std::memory_order_relaxed);
+      std::atomic_ref(storage->release).store(release_failure, std::memory_order_release);
     }
   }
 }
@@ -80,7 +110,6 @@ void fail_storages(Segment& segment, const std::string& text) {
 void run_segment(Session& session, Break reason, std::string_view what) {
   Segment& segment = session.segment;
   session.ids.clear();
-  unmark_written(session);
   bool work = false;
   for (const Node& node : segment.graph.nodes) {
     work = work || !is_view(node);
@@ -92,8 +121,10 @@ void run_segment(Session& session, Break reason, std::string_view what) {
   segment.reason = reason;
   segment.what = std::string(what);
   const Settings& settings = settings_of(session.settings);
-  session.running = true;
-  session.runner = std::this_thread::get_id();
+  if (settings.foreign) {
+    unmark_written(session);
+  }
+  Running running(session);
   ThreadState saved = thread_state;
   thread_state.doors = 0;
   thread_state.capture = 0;
@@ -101,8 +132,8 @@ void run_segment(Session& session, Break reason, std::string_view what) {
   auto finish = [&] {
     thread_state = saved;
     making_inference_tensors = inference;
-    session.running = false;
     segment.clear();
+    unmark_written(session);
   };
   try {
     if (settings.fullgraph && reason == Break::Value) {
@@ -115,8 +146,7 @@ void run_segment(Session& session, Break reason, std::string_view what) {
     }
     settings.runner(segment);
     for (size_t i = 0; i < segment.storages.size(); ++i) {
-      if (segment.storages[i]->pending.load(std::memory_order_relaxed) &&
-          segment.is_live(static_cast<int>(i))) {
+      if (!has_memory(segment.storages[i]) && segment.is_live(static_cast<int>(i))) {
         fail(ErrorKind::Internal, "compile", "the back end did not compute storage ", i);
       }
     }
@@ -133,23 +163,41 @@ void flush(Session& session, Break reason, std::string_view what) {
   run_segment(session, reason, what);
 }
 
+// A storage that is being made does not say by whom.
+void wait_for_runners() {
+  std::vector<Session*> running;
+  {
+    std::lock_guard<std::mutex> lock(runners().mutex);
+    running = runners().sessions;
+  }
+  for (Session* session : running) {
+    lock_session(*session);
+  }
+}
+
 // Of any thread: the storage may belong to another thread's capture.
 void compute(StorageImpl* storage) {
-  if (storage->release == release_failure) {
-    fail(ErrorKind::Runtime, "",
-         "the tensor was never computed, since an operator before it failed: ",
-         static_cast<Failure*>(storage->context)->text);
+  if ((segments_run != 0 || in_parallel()) && has_memory(storage)) {
+    return;  // a kernel of the segment itself
   }
-  Session* session = session_of(storage);
-  if (session == nullptr) {
-    return;
-  }
-  if (session->running && session->runner == std::this_thread::get_id()) {
-    fail(ErrorKind::Internal, "compile", "an operator reads a result that comes after it");
-  }
-  std::unique_lock<std::mutex> lock = lock_session(*session);
-  if (storage->pending.load(std::memory_order_acquire)) {
-    run_segment(*session, Break::Value, reading);
+  while (storage->pending.load(std::memory_order_acquire)) {
+    if (std::atomic_ref(storage->release).load(std::memory_order_acquire) == release_failure) {
+      fail(ErrorKind::Runtime, "",
+           "the tensor was never computed, since an operator before it failed: ",
+           static_cast<Failure*>(storage->context)->text);
+    }
+    Session* session = session_of(storage);
+    if (session == nullptr) {
+      wait_for_runners();
+      continue;
+    }
+    if (session->running && session->runner == std::this_thread::get_id()) {
+      fail(ErrorKind::Internal, "compile", "an operator reads a result that comes after it");
+    }
+    std::unique_lock<std::mutex> lock = lock_session(*session);
+    if (storage->pending.load(std::memory_order_acquire) && session_of(storage) == session) {
+      run_segment(*session, Break::Value, reading);
+    }
   }
 }
 
@@ -163,8 +211,11 @@ const bool installed = [] {
 }  // namespace
 
 void Segment::clear() {
-  for (StorageImpl* storage : storages) {
-    release(storage);
+  for (size_t i = 0; i < storages.size(); ++i) {
+    if (!graph.storages[i].input) {
+      publish(storages[i]);
+    }
+    release(storages[i]);
   }
   storages.clear();
   graph.clear();
@@ -262,6 +313,21 @@ void mark_written(Session& session, StorageImpl* input) {
   }
   session.written.push_back(input);
   input->pending.store(true, std::memory_order_release);
+}
+
+void publish_written(StorageImpl* input) {
+  if (!input->pending.load(std::memory_order_relaxed)) {
+    return;
+  }
+  std::lock_guard<std::mutex> lock(writers().mutex);
+  auto found = writers().sessions.find(input);
+  // Another session may have written down a write that comes later.
+  if (found != writers().sessions.end() && found->second->running &&
+      found->second->runner == std::this_thread::get_id()) {
+    std::erase(found->second->written, input);
+    writers().sessions.erase(found);
+    input->pending.store(false, std::memory_order_release);
+  }
 }
 
 void end_segment(const Invocation& inv) {

@@ -53,6 +53,8 @@ struct Settings {
   std::function<std::string()> locate;
   // For reports: called before each segment runs.
   std::function<void(const Segment&)> observer;
+  // The runner hands inputs to strangers, on whatever thread: they may read what will be written.
+  bool foreign = false;
 };
 
 // Keeps settings for ever; the number goes into Node::capture.

@@ -1,5 +1,6 @@
 #include "graph/execute.h"
 
+#include "graph/record.h"
 #include "ops/elementwise.h"
 #include "ops/operator.h"
 #include "tensor/pending.h"
@@ -144,17 +145,25 @@ void drop_storage(Segment& segment, int storage) {
   StorageImpl*& slot = segment.storages[static_cast<size_t>(storage)];
   StorageImpl* held = slot;
   slot = spent_storage();
+  const StorageInfo& info = segment.graph.storages[static_cast<size_t>(storage)];
+  if (info.input) {
+    publish_written(held);
+  } else if (!info.taken) {
+    publish(held);
+  }
   release(held);
 }
 
 void take_memory(Segment& segment, int made, int spent) {
   StorageImpl* target = segment.storages[static_cast<size_t>(made)];
   StorageImpl*& slot = segment.storages[static_cast<size_t>(spent)];
-  RUSHLIGHT_ASSERT(target->pending.load(std::memory_order_relaxed));
+  RUSHLIGHT_ASSERT(!has_memory(target));
   StorageImpl* held = slot;
+  publish_written(held);
   retain(target);
   slot = target;
   fill_pending(target, held);
+  segment.graph.storages[static_cast<size_t>(spent)].taken = true;
 }
 
 void execute(Segment& segment) {

@@ -36,7 +36,8 @@ std::vector<Value> arguments_of(const Graph& graph, const Node& node, F&& make) 
   return values;
 }
 
-// Gives a pending storage memory of its size, its contents undefined.
+// Gives a pending storage memory of its size, its contents undefined. (It stays pending until the
+// segment has no more use for it.)
 void allocate_storage(StorageImpl* storage);
 // Gives the pending storage of `value` the contents of `made`, which has its shape.
 void adopt_result(const Segment& segment, int value, const Tensor& made);

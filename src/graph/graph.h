@@ -36,6 +36,7 @@ struct ValueInfo {
 struct StorageInfo {
   int last_value = -1;  // head of the list of its values
   bool input = false;   // was there before the graph
+  bool taken = false;   // while it runs: its memory went to another storage
   size_t bytes = 0;
 };
 

@@ -2,6 +2,7 @@
 // appended. Views are made at once, for they need no data.
 #include "graph/record.h"
 
+#include <algorithm>
 #include <array>
 
 #include "graph/execute.h"
@@ -323,8 +324,31 @@ void run_now(Invocation& inv) {
   run_body(inv);
 }
 
+// Computes what other threads have captured: a segment never waits for another one, so no two can
+// wait for each other.
+void resolve_foreign(Session& session, const Invocation& inv) {
+  auto resolve = [&](const Tensor& tensor) {
+    StorageImpl* storage = tensor.storage();
+    if (!storage->pending.load(std::memory_order_acquire) || is_made_by(session, storage)) {
+      return;
+    }
+    {
+      std::unique_lock<std::mutex> lock = lock_session(session);
+      if (session.ids.find(storage) >= 0) {
+        return;  // an input, written by this segment
+      }
+    }
+    storage_data(storage);
+  };
+  for_each_tensor(inv.arguments, inv.argument_count, resolve);
+  if (inv.form != Form::Functional) {
+    for_each_tensor(inv.results, inv.result_count, resolve);
+  }
+}
+
 void capture_call(Invocation& inv) {
   Session& session = this_session();
+  resolve_foreign(session, inv);
   if (inv.op->kind == Kind::Elementwise && inv.form == Form::Functional) {
     if (Tensor made = infer_plain(session, inv); made.defined()) {
       inv.results[0] = Value(std::move(made));
@@ -447,18 +471,77 @@ const bool installed = (install_door(kCaptureDoor, capture_door), true);
 
 void release_pending(StorageImpl*) {}
 
+void release_failure(StorageImpl* storage) {
+  delete static_cast<Failure*>(storage->context);
+}
+
+bool has_memory(StorageImpl* storage) {
+  auto release = std::atomic_ref(storage->release).load(std::memory_order_acquire);
+  return release != release_pending && release != release_failure;
+}
+
+void publish(StorageImpl* storage) {
+  if (has_memory(storage)) {
+    storage->pending.store(false, std::memory_order_release);
+  }
+}
+
+bool is_made_by(const Session& session, StorageImpl* storage) {
+  return storage->pending.load(std::memory_order_relaxed) &&
+         std::atomic_ref(storage->context).load(std::memory_order_relaxed) == &session;
+}
+
+namespace {
+
+struct Sessions {
+  std::mutex mutex;
+  std::vector<Session*> all;
+  std::vector<Session*> spare;  // of threads that are over, for threads to come
+};
+
+Sessions& sessions() {
+  static auto* made = new Sessions;  // threads may outlive static objects
+  return *made;
+}
+
+struct Lease {
+  Session* session = nullptr;
+
+  Lease() {
+    std::lock_guard<std::mutex> lock(sessions().mutex);
+    if (sessions().spare.empty()) {
+      session = new Session;
+      sessions().all.push_back(session);
+      return;
+    }
+    session = sessions().spare.back();
+    sessions().spare.pop_back();
+  }
+  ~Lease() {
+    std::lock_guard<std::mutex> lock(sessions().mutex);
+    sessions().spare.push_back(session);
+  }
+};
+
+}  // namespace
+
 Session& this_session() {
-  static thread_local Session session;
-  return session;
+  static thread_local Lease lease;
+  return *lease.session;
+}
+
+Session* session_at(const void* address) {
+  std::lock_guard<std::mutex> lock(sessions().mutex);
+  auto& all = sessions().all;
+  auto found = std::find(all.begin(), all.end(), address);
+  return found == all.end() ? nullptr : *found;
 }
 
 int enter_value(Session& session, const TensorImpl& tensor) {
   Graph& graph = session.segment.graph;
   int storage = session.ids.find(tensor.storage);
   if (storage < 0) {
-    bool input = !(tensor.storage->pending.load(std::memory_order_relaxed) &&
-                   tensor.storage->context == &session);
-    storage = enter_storage(session, tensor.storage, input);
+    storage = enter_storage(session, tensor.storage, !is_made_by(session, tensor.storage));
   }
   StorageInfo& info = graph.storages[static_cast<size_t>(storage)];
   for (int at = info.last_value; at >= 0; at = graph.value(at).next) {

@@ -5,7 +5,8 @@
 
 namespace rushlight {
 
-// Ends the pending of a storage: it takes the memory of `filled`, and the reference to it.
+// Gives a pending storage the memory of `filled`, and takes the reference to it. It stays pending
+// for other threads: whoever computes its contents says when they are there.
 void fill_pending(StorageImpl* storage, StorageImpl* filled);
 
 }  // namespace rushlight

@@ -236,19 +236,20 @@ Tensor make_foreign(void* data, IntArrayRef sizes, IntArrayRef strides, DType dt
 }
 
 void fill_pending(StorageImpl* storage, StorageImpl* filled) {
+  // Other threads look at these two while the storage is pending.
+  auto own = [&](void (*release)(StorageImpl*), void* context) {
+    std::atomic_ref(storage->context).store(context, std::memory_order_relaxed);
+    std::atomic_ref(storage->release).store(release, std::memory_order_release);
+  };
+  storage->data = filled->data;
   if (filled->references.load(std::memory_order_acquire) == 1 && filled->inline_bytes == 0 &&
       filled->release == release_owned) {
-    storage->data = filled->data;
-    storage->release = release_owned;
-    storage->context = nullptr;
+    own(release_owned, nullptr);
     filled->release = nullptr;
     release(filled);
   } else {
-    storage->data = filled->data;
-    storage->context = filled;
-    storage->release = [](StorageImpl* self) { release(static_cast<StorageImpl*>(self->context)); };
+    own([](StorageImpl* self) { release(static_cast<StorageImpl*>(self->context)); }, filled);
   }
-  storage->pending.store(false, std::memory_order_release);
 }
 
 void resize_storage(StorageImpl* storage, size_t bytes) {

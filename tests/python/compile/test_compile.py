@@ -547,8 +547,40 @@ def test_threads_share_pending_results(backend):
     readers = [threading.Thread(target=read) for _ in range(3)]
     for thread in readers:
         thread.start()
-    for base in range(0, 1000, 100):
+    for base in range(0, 5000, 100):  # one run in some hundred tore
         assert write(base).tolist() == [base + 99, base + 99]
+    stop.set()
+    for thread in readers:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("backend", ["inductor", "eager"])
+def test_running_segments_hide_what_comes_in_between(backend):
+    """Nobody sees a result before the last of the writes that were captured."""
+    shown = []
+    stop = threading.Event()
+    wrong = []
+
+    def read():
+        while not stop.is_set():
+            for x in shown[-5:]:
+                if x.min().item() != 3:
+                    wrong.append(x.min().item())
+
+    @torch.compile(backend=backend)
+    def write():
+        x = torch.ones(3000, 2)
+        y = x.t().cumsum(0)[1:]  # kernels of their own, writes in between
+        x[:, 1:].add_(y.t())
+        x.clamp_(3, 3)
+        shown.append(x)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for thread in readers:
+        thread.start()
+    for _ in range(100):
+        write()
     stop.set()
     for thread in readers:
         thread.join()
