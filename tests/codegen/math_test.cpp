@@ -66,9 +66,9 @@ std::vector<float> samples() {
                            1.4142135f, 0.70710677f, 127.99999f, -149.5f};
   for (float centre : special) {
     for (float side : {centre, -centre}) {
-      int32_t bits = std::bit_cast<int32_t>(side);
-      for (int32_t d = -400; d <= 400; ++d) {
-        all.push_back(std::bit_cast<float>(bits + d));
+      auto bits = std::bit_cast<uint32_t>(side);
+      for (int d = -400; d <= 400; ++d) {
+        all.push_back(std::bit_cast<float>(bits + static_cast<uint32_t>(d)));
       }
     }
   }
