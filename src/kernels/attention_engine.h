@@ -7,12 +7,20 @@
 
 namespace rushlight {
 
+// Rows of memory that will be read soon: row j of each starts at data + j * stride bytes. Without
+// data there are none.
+struct RowsAhead {
+  const char* data[2] = {};
+  int64_t stride[2] = {};
+};
+
 template <typename T>
 struct AttentionEngine {
   // Brings a column's running maximum and sum of exponentials up to date with its scores, which
-  // become exp(score - maximum). What was summed before has to be multiplied by `correction`.
+  // become exp(score - maximum). What was summed before has to be multiplied by `correction`. On
+  // the way one cache line of row j of `ahead` is fetched for key j.
   void (*softmax_step)(T* scores, int64_t stride, int64_t keys, int64_t width, T* maximum, T* sum,
-                       T* correction);
+                       T* correction, const RowsAhead& ahead);
   // tile[j][i] *= factor[i]
   void (*scale_columns)(T* tile, int64_t rows, int64_t width, const T* factor);
   // scores[j][i] = exp(scores[j][i] - logsumexp[i])

@@ -21,7 +21,9 @@ struct ForwardScratch {
 
 thread_local ForwardScratch forward_scratch;
 
-// One tile of queries of one head against all keys.
+// One tile of queries of one head against all keys. It is cut into panels of as many queries as the
+// matrix engine takes columns, so that the scores of a panel stay in the first-level cache from one
+// product to the other, and keys and values in the second-level cache from panel to panel.
 template <typename T>
 class ForwardTask {
  public:
@@ -31,31 +33,25 @@ class ForwardTask {
         tile_(attention),
         batch_(batch),
         head_(head),
+        kv_head_(head / (attention.heads / attention.kv_heads)),
         query_(queries.first),
         queries_(queries.count),
         wide_(tile_.width(queries_)) {}
 
   void run(const AttentionSchedule& schedule, const MutableHeadsRef& out, T* logsumexp,
            T* maximum) {
+    load_queries();
     const int64_t size = attention_.value_size;
-    const T* q = tile_.columns(attention_.q, batch_, head_, query_, queries_, attention_.head_size,
-                               &scratch_.q);
-    T* sums = scratch_.sums.get<T>(size * wide_);
-    std::fill(sums, sums + size * wide_, T{0});
+    sums_ = scratch_.sums.get<T>(size * wide_);
+    std::fill(sums_, sums_ + size * wide_, T{0});
     std::fill(maximum_, maximum_ + wide_, -std::numeric_limits<T>::infinity());
     std::fill(total_, total_ + wide_, T{0});
     const int64_t end = tile_.key_end(query_ + queries_);
-    bool first = true;
     schedule.each_keys(batch_, head_, query_, end, [&](int64_t key, int64_t keys, bool partial) {
-      add_keys(key, keys, partial, first, q, sums);
-      first = false;
+      add_keys(key, keys, partial);
+      first_ = false;
     });
-    T* inverse = correction_;
-    for (int64_t i = 0; i < wide_; ++i) {
-      inverse[i] = total_[i] == 0 ? 0 : 1 / total_[i];
-    }
-    tile_.engine().scale_columns(sums, size, wide_, inverse);
-    tile_.store_columns(sums, queries_, size, out, batch_, head_, query_, &scratch_.out);
+    store(out);
     if (maximum != nullptr) {
       std::copy(maximum_, maximum_ + queries_, maximum);
     }
@@ -68,31 +64,82 @@ class ForwardTask {
   }
 
  private:
-  void add_keys(int64_t key, int64_t keys, bool partial, bool first, const T* q, T* sums) {
-    const int64_t kv_head = head_ / (attention_.heads / attention_.kv_heads);
-    const int64_t size = attention_.value_size;
-    const Rows<T> k = tile_.rows(attention_.k, batch_, kv_head, key, keys, attention_.head_size,
+  int64_t panel_width(int64_t i) const { return std::min(tile_.panel(), wide_ - i); }
+  int64_t panel_queries(int64_t i) const { return std::min(tile_.panel(), queries_ - i); }
+
+  // The columns of each panel on their own.
+  void load_queries() {
+    const int64_t size = attention_.head_size;
+    T* out = scratch_.q.get<T>(size * wide_);
+    q_ = out;
+    for (int64_t i = 0; i < queries_; i += tile_.panel()) {
+      tile_.columns(attention_.q, batch_, head_, query_ + i, panel_queries(i), size,
+                    out + size * i);
+    }
+  }
+
+  void add_keys(int64_t key, int64_t keys, bool partial) {
+    const Rows<T> k = tile_.rows(attention_.k, batch_, kv_head_, key, keys, attention_.head_size,
                                  false, &scratch_.k);
-    const Rows<T> v =
-        tile_.rows(attention_.v, batch_, kv_head, key, keys, size, false, &scratch_.v);
-    T* scores = scratch_.tile.get<T>(kKeyTile * wide_);
-    tile_.scores(batch_, head_, key, keys, query_, queries_, k, q, scores, &scratch_.mask);
+    const Rows<T> v = tile_.rows(attention_.v, batch_, kv_head_, key, keys, attention_.value_size,
+                                 false, &scratch_.v);
+    const bool more = key + 2 * keys <= attention_.keys;
+    for (int64_t i = 0; i < queries_; i += tile_.panel()) {
+      const int64_t seen = tile_.visible(key, keys, query_, i + panel_width(i));
+      if (seen > 0) {
+        const RowsAhead ahead = more ? rows_ahead(k, v, keys, i / tile_.panel()) : RowsAhead{};
+        add_to_panel(i, {key, seen, query_ + i, panel_queries(i)}, partial, k, v, ahead);
+      }
+    }
+  }
+
+  // A cache line of each of the keys and values that come next: a different one for each panel.
+  RowsAhead rows_ahead(const Rows<T>& k, const Rows<T>& v, int64_t keys, int64_t panel) const {
+    constexpr int64_t kLine = 64 / sizeof(T);
+    if ((panel + 1) * kLine > std::min(attention_.head_size, attention_.value_size)) {
+      return {};
+    }
+    const auto at = [&](const Rows<T>& rows) {
+      return reinterpret_cast<const char*>(rows.data + keys * rows.row_stride + panel * kLine);
+    };
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    return {{at(k), at(v)}, {k.row_stride * kSize, v.row_stride * kSize}};
+  }
+
+  void add_to_panel(int64_t i, const Extent& at, bool partial, const Rows<T>& k, const Rows<T>& v,
+                    const RowsAhead& ahead) {
+    const int64_t wide = panel_width(i);
+    const int64_t size = attention_.value_size;
+    T* scores = scratch_.tile.get<T>(kForwardKeys * tile_.panel());
+    T* sums = sums_ + size * i;
+    tile_.scores(batch_, head_, at.key, at.keys, at.query, at.queries, k,
+                 q_ + attention_.head_size * i, scores, &scratch_.mask);
     if (attention_.modifier != nullptr) {
-      attention_.modifier->scores({batch_, head_, key, keys, query_, queries_}, partial, scores,
-                                  wide_);
+      attention_.modifier->scores({batch_, head_, at.key, at.keys, at.query, at.queries}, partial,
+                                  scores, wide);
     }
-    for (int64_t i = 0; i < wide_; i += tile_.panel()) {
-      const int64_t count = std::min(tile_.panel(), wide_ - i);
-      tile_.engine().softmax_step(scores + i, wide_, tile_.visible(key, keys, query_, i + count),
-                                  count, maximum_ + i, total_ + i, correction_ + i);
-    }
+    tile_.engine().softmax_step(scores, wide, at.keys, wide, maximum_ + i, total_ + i,
+                                correction_ + i, ahead);
     if (attention_.keep.data != nullptr) {
-      tile_.drop(batch_, head_, key, keys, query_, queries_, scores);
+      tile_.drop(batch_, head_, at.key, at.keys, at.query, at.queries, scores);
     }
-    if (!first) {
-      tile_.engine().scale_columns(sums, size, wide_, correction_);
+    if (!first_) {
+      tile_.engine().scale_columns(sums, size, wide, correction_ + i);
     }
-    tile_.over_keys({key, keys, query_, queries_}, size, v, scores, 1, sums);
+    tile_.over_keys(at, size, v, scores, 1, sums);
+  }
+
+  void store(const MutableHeadsRef& out) {
+    const int64_t size = attention_.value_size;
+    for (int64_t i = 0; i < wide_; ++i) {
+      correction_[i] = total_[i] == 0 ? 0 : 1 / total_[i];
+    }
+    for (int64_t i = 0; i < queries_; i += tile_.panel()) {
+      T* sums = sums_ + size * i;
+      tile_.engine().scale_columns(sums, size, panel_width(i), correction_ + i);
+      tile_.store_columns(sums, panel_queries(i), size, out, batch_, head_, query_ + i,
+                          &scratch_.out);
+    }
   }
 
   const Attention& attention_;
@@ -100,36 +147,42 @@ class ForwardTask {
   ForwardScratch& scratch_ = forward_scratch;
   int64_t batch_;
   int64_t head_;
+  int64_t kv_head_;
   int64_t query_;
   int64_t queries_;
   int64_t wide_;
-  alignas(64) T maximum_[kQueryTile];
-  alignas(64) T total_[kQueryTile];
-  alignas(64) T correction_[kQueryTile];
+  const T* q_ = nullptr;
+  T* sums_ = nullptr;
+  bool first_ = true;  // no sums yet
+  alignas(64) T maximum_[kForwardQueries];
+  alignas(64) T total_[kForwardQueries];
+  alignas(64) T correction_[kForwardQueries];
 };
 
 template <typename T>
 void forward(const Attention& attention, const MutableHeadsRef& out, T* logsumexp, T* maximum) {
-  const AttentionSchedule schedule(attention);
+  // Large tasks read less memory, small ones are enough for all threads.
+  const int64_t planes = attention.batch * attention.heads;
+  const bool large = planes * (attention.queries / kForwardQueries) >= 4 * num_threads();
+  const AttentionSchedule schedule(attention, large ? kForwardQueries : kQueryTile);
   const int64_t tiles = schedule.query_tiles();
   // About 10 us of work for a task.
-  const int64_t work = std::min(kQueryTile, attention.queries) * attention.keys *
+  const int64_t work = std::min(schedule.query_tile(), attention.queries) * attention.keys *
                        (attention.head_size + attention.value_size + 16);
   const int64_t grain = 1 + (1 << 18) / (work + 1);
-  parallel_for(
-      0, attention.batch * attention.heads * tiles, grain, [&](int64_t first, int64_t last) {
-        for (int64_t task = first; task < last; ++task) {
-          const int64_t plane = task / tiles;
-          const AttentionSchedule::Span queries = schedule.queries(task % tiles);
-          if (queries.count == 0) {
-            continue;
-          }
-          const int64_t at = plane * attention.queries + queries.first;
-          ForwardTask<T>(attention, plane / attention.heads, plane % attention.heads, queries)
-              .run(schedule, out, logsumexp == nullptr ? nullptr : logsumexp + at,
-                   maximum == nullptr ? nullptr : maximum + at);
-        }
-      });
+  parallel_for(0, planes * tiles, grain, [&](int64_t first, int64_t last) {
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t plane = task / tiles;
+      const AttentionSchedule::Span queries = schedule.queries(task % tiles);
+      if (queries.count == 0) {
+        continue;
+      }
+      const int64_t at = plane * attention.queries + queries.first;
+      ForwardTask<T>(attention, plane / attention.heads, plane % attention.heads, queries)
+          .run(schedule, out, logsumexp == nullptr ? nullptr : logsumexp + at,
+               maximum == nullptr ? nullptr : maximum + at);
+    }
+  });
 }
 
 }  // namespace

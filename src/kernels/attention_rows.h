@@ -4,32 +4,66 @@ namespace rushlight::RUSHLIGHT_LEVEL {
 
 inline constexpr float kInfinity = __builtin_inff();
 
-inline void softmax_step_f32(float* scores, int64_t stride, int64_t keys, int64_t width,
-                             float* maximum, float* sum, float* correction) {
+// Columns of kVectors vectors side by side.
+template <int kVectors>
+void softmax_columns(float* scores, int64_t stride, int64_t keys, float* maximum, float* sum,
+                     float* correction, const RowsAhead& ahead) {
   using R = F32::R;
-  for (int64_t i = 0; i < width; i += F32::kWidth) {
-    const R old = F32::load(maximum + i);
-    R most = old;
-    for (int64_t j = 0; j < keys; ++j) {
-      most = F32::max(most, F32::load(scores + j * stride + i));
+  constexpr int kWidth = F32::kWidth;
+  R most[kVectors];
+  R base[kVectors];
+  R total[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    most[v] = F32::load(maximum + v * kWidth);
+  }
+  for (int64_t j = 0; j < keys; ++j) {
+    for (int v = 0; v < kVectors; ++v) {
+      most[v] = F32::max(most[v], F32::load(scores + j * stride + v * kWidth));
     }
-    F32::store(maximum + i, most);
+  }
+  for (int v = 0; v < kVectors; ++v) {
     // Where no key took part yet, any finite value will do.
-    const R base = most == all(-kInfinity) ? F32::zero() : most;
-    const R factor = RUSHLIGHT_LEVEL::exp(old - base);
-    R total = F32::load(sum + i) * factor;
-    for (int64_t j = 0; j < keys; ++j) {
-      const R p = RUSHLIGHT_LEVEL::exp(F32::load(scores + j * stride + i) - base);
-      F32::store(scores + j * stride + i, p);
-      total = total + p;
+    base[v] = most[v] == all(-kInfinity) ? F32::zero() : most[v];
+    const R factor = exp_of_difference(F32::load(maximum + v * kWidth) - base[v]);
+    total[v] = F32::load(sum + v * kWidth) * factor;
+    F32::store(maximum + v * kWidth, most[v]);
+    F32::store(correction + v * kWidth, factor);
+  }
+  const char* first = ahead.data[0];
+  const char* second = ahead.data[1];
+  for (int64_t j = 0; j < keys; ++j) {
+    if (first != nullptr) {
+      __builtin_prefetch(first, 0, 2);
+      __builtin_prefetch(second, 0, 2);
+      first += ahead.stride[0];
+      second += ahead.stride[1];
     }
-    F32::store(sum + i, total);
-    F32::store(correction + i, factor);
+    for (int v = 0; v < kVectors; ++v) {
+      float* at = scores + j * stride + v * kWidth;
+      const R p = exp_of_difference(F32::load(at) - base[v]);
+      F32::store(at, p);
+      total[v] = total[v] + p;
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    F32::store(sum + v * kWidth, total[v]);
+  }
+}
+
+inline void softmax_step_f32(float* scores, int64_t stride, int64_t keys, int64_t width,
+                             float* maximum, float* sum, float* correction,
+                             const RowsAhead& ahead) {
+  int64_t i = 0;
+  for (; i + 2 * F32::kWidth <= width; i += 2 * F32::kWidth) {
+    softmax_columns<2>(scores + i, stride, keys, maximum + i, sum + i, correction + i, ahead);
+  }
+  for (; i < width; i += F32::kWidth) {
+    softmax_columns<1>(scores + i, stride, keys, maximum + i, sum + i, correction + i, ahead);
   }
 }
 
 inline void softmax_step_f64(double* scores, int64_t stride, int64_t keys, int64_t width,
-                             double* maximum, double* sum, double* correction) {
+                             double* maximum, double* sum, double* correction, const RowsAhead&) {
   for (int64_t i = 0; i < width; ++i) {
     double most = maximum[i];
     for (int64_t j = 0; j < keys; ++j) {
@@ -62,7 +96,7 @@ inline void probabilities_f32(float* scores, int64_t stride, int64_t keys, int64
   for (int64_t j = 0; j < keys; ++j) {
     for (int64_t i = 0; i < width; i += F32::kWidth) {
       const F32::R exponent = F32::load(scores + i) - F32::load(logsumexp + i);
-      F32::store(scores + i, RUSHLIGHT_LEVEL::exp(exponent));
+      F32::store(scores + i, exp_of_difference(exponent));
     }
     scores += stride;
   }

@@ -20,6 +20,10 @@ namespace rushlight {
 inline constexpr int64_t kQueryTile = 64;
 inline constexpr int64_t kKeyTile = 128;
 inline constexpr int64_t kKeyBlock = 16;
+// Keys at a time of the forward pass, whose tiles are one panel of queries wide.
+inline constexpr int64_t kForwardKeys = 256;
+// Most queries of a task of the forward pass, which reads all keys and values. No matter to bits.
+inline constexpr int64_t kForwardQueries = 128;
 
 // Rows of a matrix of type T: element (r, c) is data[r * row_stride + c * col_stride].
 template <typename T>
@@ -40,12 +44,12 @@ struct Extent {
 // How queries and keys are cut into tiles, which never reach over the edge of a block.
 class AttentionSchedule {
  public:
-  explicit AttentionSchedule(const Attention& attention)
+  explicit AttentionSchedule(const Attention& attention, int64_t most_queries = kQueryTile)
       : attention_(attention),
         blocks_(attention.blocks),
-        q_block_(blocks_ == nullptr ? kQueryTile : blocks_->q_size),
+        q_block_(blocks_ == nullptr ? most_queries : blocks_->q_size),
         kv_block_(blocks_ == nullptr ? kKeyTile : blocks_->kv_size),
-        q_tile_(std::min(kQueryTile, q_block_)),
+        q_tile_(std::min(most_queries, q_block_)),
         kv_tile_(std::min(kKeyTile, kv_block_)),
         q_cut_((q_block_ + q_tile_ - 1) / q_tile_),
         kv_cut_((kv_block_ + kv_tile_ - 1) / kv_tile_) {}
@@ -67,12 +71,12 @@ class AttentionSchedule {
   }
 
   // Calls visit(first key, number of keys, partial) for all that a tile of queries has to see, in
-  // ascending order, at most kKeyTile keys at a time.
+  // ascending order, at most kForwardKeys keys at a time.
   template <typename F>
   void each_keys(int64_t batch, int64_t head, int64_t query, int64_t end, F&& visit) const {
     if (blocks_ == nullptr) {
-      for (int64_t key = 0; key < end; key += kKeyTile) {
-        visit(key, std::min(kKeyTile, end - key), true);
+      for (int64_t key = 0; key < end; key += kForwardKeys) {
+        visit(key, std::min(kForwardKeys, end - key), true);
       }
       return;
     }
@@ -84,8 +88,8 @@ class AttentionSchedule {
         ++last;
       }
       const int64_t stop = std::min(last * kv_block_, end);
-      for (int64_t key = block * kv_block_; state != 0 && key < stop; key += kKeyTile) {
-        visit(key, std::min(kKeyTile, stop - key), state == 1);
+      for (int64_t key = block * kv_block_; state != 0 && key < stop; key += kForwardKeys) {
+        visit(key, std::min(kForwardKeys, stop - key), state == 1);
       }
       block = last;
     }
@@ -217,11 +221,15 @@ class AttentionTile {
   }
 
   // The same rows as columns (size x width), zero beyond `count`.
+  void columns(const HeadsRef& heads, int64_t batch, int64_t head, int64_t first, int64_t count,
+               int64_t size, T* out) const {
+    gemm_.pack(attention_.dtype, row(heads, attention_.dtype, batch, head, first), heads.row_stride,
+               heads.col_stride, count, size, width(count), out);
+  }
   const T* columns(const HeadsRef& heads, int64_t batch, int64_t head, int64_t first, int64_t count,
                    int64_t size, Scratch* scratch) const {
     T* out = scratch->get<T>(size * width(count));
-    gemm_.pack(attention_.dtype, row(heads, attention_.dtype, batch, head, first), heads.row_stride,
-               heads.col_stride, count, size, width(count), out);
+    columns(heads, batch, head, first, count, size, out);
     return out;
   }
 

@@ -26,10 +26,13 @@ void tile(int64_t k, const typename V::T* a, int64_t a_row_stride, int64_t a_col
     }
   }
   // The tile of C comes while the sums are formed; panels of A come ahead of their use, since only
-  // the panel of B stays in the first-level cache.
+  // the panel of B stays in the first-level cache. Small products (unpacked A) have C in the caches
+  // and are better off without the addresses.
+  if constexpr (kPanel > 0) {
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
-    __builtin_prefetch(c + i * c_stride, 1);
+    for (int i = 0; i < kRows; ++i) {
+      __builtin_prefetch(c + i * c_stride, 1);
+    }
   }
 #pragma GCC unroll 2
   for (int64_t p = 0; p < k; ++p) {
@@ -55,14 +58,23 @@ void tile(int64_t k, const typename V::T* a, int64_t a_row_stride, int64_t a_col
   const R factor = V::set1(alpha);
   const R old_factor = V::set1(beta);
   const int64_t last = cols - (kVectors - 1) * kWidth;
+  if (last == kWidth && beta == 0) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+      for (int j = 0; j < kVectors; ++j) {
+        V::store(c + i * c_stride + j * kWidth, sum[i][j] * factor);
+      }
+    }
+    return;
+  }
   if (last == kWidth) {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
       for (int j = 0; j < kVectors; ++j) {
         typename V::T* out = c + i * c_stride + j * kWidth;
-        const R scaled = sum[i][j] * factor;
-        V::store(out, beta == 0 ? scaled : V::fma(old_factor, V::load(out), scaled));
+        V::store(out, V::fma(old_factor, V::load(out), sum[i][j] * factor));
       }
     }
     return;
@@ -104,7 +116,9 @@ void column(int64_t m, int64_t n, int64_t k, const typename V::T* a, int64_t a_r
             typename V::T beta, typename V::T* c, int64_t c_stride) {
   int taken = 0;
   for (int64_t i = 0; i < m; i += taken) {
-    const TileFunction<V> run = tile_for_rows<V, kMost, kVectors, kPanel>(m - i, &taken);
+    // Four rows keep two units busy, fewer do not: 8 rows left are better taken as 4 and 4.
+    const bool even = kPanel == 0 && kMost == 6 && (m - i == 7 || m - i == 8);
+    const TileFunction<V> run = tile_for_rows<V, kMost, kVectors, kPanel>(even ? 4 : m - i, &taken);
     const int64_t inside = kPanel > 0 ? i % kMost : 0;
     const typename V::T* rows = kPanel > 0 ? a + (i - inside) * k + inside : a + i * a_row_stride;
     run(k, rows, a_row_stride, a_col_stride, b, b_stride, alpha, beta, c + i * c_stride, c_stride,

@@ -196,7 +196,7 @@ class LossRun {
     }
     alignas(64) T correction[kChunkRows];
     tiles_.engine().softmax_step(tile, stride, classes.count, tiles_.wide(), own.maximum, own.total,
-                                 correction);
+                                 correction, {});
     if (holds_) {
       std::copy(own.maximum, own.maximum + tiles_.wide(), bases(classes.first));
     }

@@ -32,6 +32,26 @@ namespace rushlight::RUSHLIGHT_LEVEL {
   return value * low * high;
 }
 
+// e^x within 2 ulp for x <= 88; 0 below -87.7, NaN stays. For sums of exponentials at most about 1,
+// where what would be denormal does not count: half the work of `exp`.
+[[gnu::always_inline]] inline F32::R exp_of_difference(F32::R x) {
+  using R = F32::R;
+  using I = F32::I;
+  const R y = F32::max(all(-127.0f), x * all(1.44269504f));
+  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits, with the bias of the
+  // exponent where the shift below puts it.
+  const R magic = all(12582912.0f + 127.0f);
+  const R shifted = y + magic;
+  const R r = y - (shifted - magic);
+  R poly = all(1.3264727e-3f);
+  poly = F32::fma(poly, r, all(9.671513e-3f));
+  poly = F32::fma(poly, r, all(5.5507336e-2f));
+  poly = F32::fma(poly, r, all(2.4022242e-1f));
+  poly = F32::fma(poly, r, all(6.93147e-1f));
+  poly = F32::fma(poly, r, all(1.0f));
+  return poly * reinterpret_cast<R>(reinterpret_cast<I>(shifted) << 23);
+}
+
 // 1 / (1 + e^-x)
 [[gnu::always_inline]] inline F32::R sigmoid(F32::R x) {
   const F32::R one = F32::set1(1.0f);

@@ -373,6 +373,24 @@ TEST(Attention, QueryWithoutKeysGivesZerosAndNoGradient) {
   EXPECT_EQ(p.sums32[4], std::numeric_limits<float>::infinity());
 }
 
+// Masks made of the lowest number, rather than of -inf, hide every key of a row alike.
+TEST(Attention, LowestMaskOfAWholeRowLeavesTheMean) {
+  Case test;
+  test.mask = Mask::added;
+  Problem p(test);
+  for (int64_t j = 0; j < test.keys; ++j) {
+    p.mask.set(0, 0, 4, j, std::numeric_limits<float>::lowest());
+  }
+  p.forward();
+  for (int64_t e = 0; e < test.value_size; ++e) {
+    double mean = 0;
+    for (int64_t j = 0; j < test.keys; ++j) {
+      mean += p.v.at(0, 0, j, e) / static_cast<double>(test.keys);
+    }
+    EXPECT_NEAR(p.out.at(0, 0, 4, e), mean, 1e-5);
+  }
+}
+
 TEST(Attention, NanSpreadsToItsQueryOnly) {
   Problem p({});
   p.q.set(0, 1, 2, 3, std::numeric_limits<double>::quiet_NaN());
@@ -401,7 +419,8 @@ TEST(Attention, EmptySizes) {
 TEST(Attention, SameBitsForAnyNumberOfThreads) {
   const int before = num_threads();
   for (const bool causal : {false, true}) {
-    const Case test = {DType::Float32,     1,          4,     2, 200, 300, 16, 16,
+    // Enough queries for large tasks with few threads and small ones with many.
+    const Case test = {DType::Float32,     1,          4,     2, 600, 700, 16, 16,
                        Order::heads_first, Mask::none, causal};
     set_num_threads(1);
     Problem first(test);
