@@ -119,8 +119,9 @@ PyObject* make_settings(PyObject*, PyObject* args) {
   int fullgraph;
   long long limit = -1;
   PyObject* observer = Py_None;
-  if (!PyArg_ParseTuple(args, "Osp|LO:_capture_settings", &runner, &name, &fullgraph, &limit,
-                        &observer)) {
+  double budget = 1;
+  if (!PyArg_ParseTuple(args, "Osp|LOd:_capture_settings", &runner, &name, &fullgraph, &limit,
+                        &observer, &budget)) {
     return nullptr;
   }
   return guarded([&] {
@@ -141,6 +142,9 @@ PyObject* make_settings(PyObject*, PyObject* args) {
     graph::Settings settings;
     settings.name = name;
     settings.foreign = compiled->backend != nullptr;
+    if (!settings.foreign && !compiled->interprets) {
+      settings.activation_memory_budget = budget;
+    }
     if (settings.foreign) {
       settings.locate = locate;
     }
@@ -208,11 +212,13 @@ PyObject* set_strict(PyObject*, PyObject* wanted) {
 PyObject* statistics(PyObject*, PyObject*) {
   compiler::Statistics now = compiler::statistics();
   return Py_BuildValue(
-      "{sLsLsLsLsLsLsL}", "segments", static_cast<long long>(now.segments), "plans",
+      "{sLsLsLsLsLsLsLsLsL}", "segments", static_cast<long long>(now.segments), "plans",
       static_cast<long long>(now.plans), "plan_hits", static_cast<long long>(now.plan_hits),
       "nodes", static_cast<long long>(now.nodes), "fused_nodes",
       static_cast<long long>(now.fused_nodes), "fused_kernels",
-      static_cast<long long>(now.fused_kernels), "calls", static_cast<long long>(now.calls));
+      static_cast<long long>(now.fused_kernels), "calls", static_cast<long long>(now.calls),
+      "remade", static_cast<long long>(now.remade), "remade_bytes",
+      static_cast<long long>(now.remade_bytes));
 }
 
 PyObject* reset(PyObject*, PyObject*) {

@@ -83,6 +83,7 @@ M* export_tensor(const Tensor& tensor) {
   out->managed.context = out;
   out->managed.deleter = delete_exported<M>;
   graph::flush_capture("DLPack");  // who is lent the memory may write it
+  tensor.storage()->resizable = false;
   out->managed.view = {tensor.data(),
                        {dlpack::kCpu, 0},
                        static_cast<int32_t>(tensor.dim()),

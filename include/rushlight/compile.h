@@ -16,11 +16,18 @@
 
 namespace rushlight {
 
+struct CompileOptions {
+  // How much of what autograd saves is kept for backward: 1 keeps all, 0 what cannot be made again
+  // cheaply; between, what saves most memory for its time is made again. Error(Runtime) where it is
+  // neither.
+  double activation_memory_budget = 1;
+};
+
 // While it lives, operators of this thread are captured. Where capture is on already, it does
 // nothing.
 class RUSHLIGHT_API Capture {
  public:
-  Capture();
+  explicit Capture(const CompileOptions& options = {});
   ~Capture();  // computes what is left; errors are dropped where one is on its way already
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -32,9 +39,9 @@ class RUSHLIGHT_API Capture {
 };
 
 template <typename F>
-auto compile(F function) {
-  return [function = std::move(function)](auto&&... arguments) mutable {
-    Capture capture;
+auto compile(F function, const CompileOptions& options = {}) {
+  return [function = std::move(function), options](auto&&... arguments) mutable {
+    Capture capture(options);
     if constexpr (std::is_void_v<decltype(function(
                       std::forward<decltype(arguments)>(arguments)...))>) {
       function(std::forward<decltype(arguments)>(arguments)...);

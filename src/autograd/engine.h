@@ -30,8 +30,9 @@ RUSHLIGHT_API Edge root_edge(const Tensor& output, size_t position);
 // The edge of an input: Error(Runtime) where it does not require grad.
 RUSHLIGHT_API Edge input_edge(const Tensor& input, bool accumulate);
 
-// Installed by the graph (src/graph). Opens capture with the settings for this thread, where none is
-// open: true, and the caller closes it; closing computes what was captured, or drops it.
+// Installed by the graph (src/graph). Opens capture with the settings for this thread, where none
+// is open: true, and the caller closes it; closing computes what was captured, or drops it. Where
+// one is open already: false, and what was captured before backward may run now.
 extern bool (*open_capture)(uint32_t settings);
 extern void (*close_capture)(bool drop);
 

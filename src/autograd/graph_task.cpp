@@ -177,7 +177,8 @@ class CaptureScope {
     }
   }
   void enter(const Node& node) {
-    if (node.capture() != 0 && !open_ && thread_state.capture == 0) {
+    if (node.capture() != 0 && !open_ && (thread_state.capture == 0 || !begun_)) {
+      begun_ = true;
       open_ = open_capture(node.capture());
     }
   }
@@ -189,6 +190,7 @@ class CaptureScope {
   }
 
  private:
+  bool begun_ = false;
   bool open_ = false;
 };
 

@@ -5,6 +5,10 @@
 #include "ops/invocation.h"
 
 namespace rushlight::autograd {
+
+// Meta tensors are pending for ever, and nobody holds them.
+uint32_t (*pending_holders)(StorageImpl* storage) = [](StorageImpl*) { return uint32_t{1}; };
+
 namespace {
 
 thread_local Node* current_node __attribute__((tls_model("initial-exec"))) = nullptr;

@@ -14,9 +14,14 @@ TensorList run_node(Node& node, TensorList incoming, bool keep_saved);
 // Makes a gradient fit: sums what was broadcast, converts the dtype. `where` starts the error text.
 void fit_gradient(Tensor& gradient, const InputMetadata& wanted, const std::string& where);
 
-// How many hold the storage of a tensor that is alone: a pending one is held by its graph as well.
+// How many hold a pending storage of a tensor that is alone (its graph may); installed by the graph
+// (src/graph).
+extern uint32_t (*pending_holders)(StorageImpl* storage);
+// How many hold the storage of a tensor that is alone.
 inline uint32_t sole_holders(const Tensor& tensor) {
-  return tensor.storage()->pending.load(std::memory_order_acquire) ? 2 : 1;
+  return tensor.storage()->pending.load(std::memory_order_acquire)
+             ? pending_holders(tensor.storage())
+             : 1;
 }
 
 // Whether nobody else can see the tensor's memory.

@@ -5,6 +5,8 @@
 
 namespace rushlight::autograd {
 
+void (*note_saved)(const Tensor& tensor) = nullptr;
+
 struct SavedTensor::Packed {
   std::atomic<uint32_t> references{1};
   SavedTensorHooks hooks;
@@ -106,6 +108,9 @@ void SavedTensor::save(const Tensor& tensor, int output) {
   Tensor kept = output < 0 ? tensor : bare_alias(tensor);
   word_.tensor = kept.release_impl();
   state_ = output < 0 ? State::Argument : State::Result;
+  if (thread_state.capture != 0 && note_saved != nullptr) {
+    note_saved(Tensor::share(word_.tensor));
+  }
 }
 
 void SavedTensor::share(const SavedTensor& other) {

@@ -58,6 +58,10 @@ class SavedTensor {
   State state_ = State::Empty;
 };
 
+// Installed by the graph (src/graph): told of every tensor that is saved as it is while capture is
+// open; null: nobody wants to know.
+extern void (*note_saved)(const Tensor& tensor);
+
 // Error(Runtime): the graph was walked before, and not retained.
 [[noreturn]] void fail_released();
 

@@ -3,6 +3,7 @@
 #include <rushlight/profiler.h>
 
 #include <atomic>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -34,6 +35,7 @@ struct Plan {
   std::vector<std::pair<int, int>> rewrites;
   std::vector<std::pair<int, int>> merges;
   std::vector<Reuse> reuses;
+  std::vector<graph::Remade> remade;
   std::vector<Step> steps;
   int nodes = 0;
   int fused_nodes = 0;
@@ -46,6 +48,8 @@ std::atomic<int64_t> nodes_run{0};
 std::atomic<int64_t> fused_nodes_run{0};
 std::atomic<int64_t> fused_kernels_run{0};
 std::atomic<int64_t> calls_run{0};
+std::atomic<int64_t> remade_count{0};
+std::atomic<int64_t> remade_bytes{0};
 
 struct HashOfHash {
   size_t operator()(const graph::Hash& hash) const { return hash.low; }
@@ -74,10 +78,9 @@ std::vector<bool> live_storages(const Segment& segment) {
   return live;
 }
 
-graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live, bool sizes) {
-  graph::Hash key = structural_hash(segment.graph, sizes);
+void mix_bits(graph::Hash& key, const std::vector<bool>& bits) {
   uint64_t word = 1;
-  for (bool bit : live) {
+  for (bool bit : bits) {
     if (word >> 62 != 0) {
       key.mix(word);
       word = 1;
@@ -85,6 +88,16 @@ graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live, bool
     word = word << 1 | (bit ? 1 : 0);
   }
   key.mix(word);
+}
+
+graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live, bool sizes) {
+  graph::Hash key = structural_hash(segment.graph, sizes);
+  mix_bits(key, live);
+  if (segment.activation_memory_budget < 1) {
+    key.mix(std::bit_cast<uint64_t>(segment.activation_memory_budget));
+    mix_bits(key, segment.hidden);
+    mix_bits(key, segment.lendable);
+  }
   return key;
 }
 
@@ -111,12 +124,14 @@ bool may_fuse(const Graph& graph, const Group& group) {
 }
 
 std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>& live) {
-  Draft draft = plan_graph(segment.graph, live);
+  Draft draft = plan_graph(segment.graph, live,
+                           {segment.activation_memory_budget, segment.hidden, segment.lendable});
   const Graph& graph = draft.graph;
   auto plan = std::make_shared<Plan>();
   plan->rewrites = draft.rewrites;
   plan->merges = draft.merges;
   plan->reuses = draft.reuses;
+  plan->remade = draft.remade;
   Users users = users_of(graph, draft.dropped);
   std::vector<int> group_of(graph.nodes.size(), -1);
   for (size_t i = 0; i < draft.groups.size(); ++i) {
@@ -148,7 +163,7 @@ std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>&
     plan->fused_nodes += static_cast<int>(group.nodes.size());
     std::vector<bool> stored(graph.storages.size());
     for (size_t s = 0; s < stored.size(); ++s) {
-      stored[s] = is_stored(static_cast<int>(s), group.nodes, users, live);
+      stored[s] = is_stored(static_cast<int>(s), group.nodes, users, draft.live);
     }
     Step step;
     step.fused = std::make_unique<Fused>(graph, std::move(group), stored);
@@ -312,6 +327,14 @@ void run(Segment& segment) {
   ++segments;
   nodes_run += plan->nodes;
   fused_nodes_run += plan->fused_nodes;
+  for (const graph::Remade& remade : plan->remade) {
+    if (segment.is_live(remade.storage)) {
+      ++remade_count;
+      remade_bytes +=
+          static_cast<int64_t>(segment.graph.storages[static_cast<size_t>(remade.storage)].bytes);
+    }
+  }
+  graph::keep_recipes(segment, plan->remade);
   for (Step& step : plan->steps) {
     if (step.fused != nullptr) {
       ++fused_kernels_run;
@@ -339,8 +362,8 @@ bool is_planned(Segment& segment) {
 }
 
 Statistics statistics() {
-  return {segments,        plans_made,        plan_hits, nodes_run,
-          fused_nodes_run, fused_kernels_run, calls_run};
+  return {segments,          plans_made, plan_hits,    nodes_run,   fused_nodes_run,
+          fused_kernels_run, calls_run,  remade_count, remade_bytes};
 }
 
 void reset() {

@@ -19,6 +19,8 @@ struct Statistics {
   int64_t fused_nodes = 0;    // of those, in kernels of more than one
   int64_t fused_kernels = 0;  // run
   int64_t calls = 0;          // single operators run
+  int64_t remade = 0;         // results that were not kept for backward, but made there again
+  int64_t remade_bytes = 0;
 };
 RUSHLIGHT_API Statistics statistics();
 // Forgets all plans (not kernels, which have a cache of their own).

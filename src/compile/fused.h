@@ -88,6 +88,9 @@ struct BuiltKernel {
   std::vector<FusedScalar> scalars;
   double cost = 1;
 };
+// Cycles an element, roughly, of a node that can be fused.
+double node_cost(const graph::Graph& graph, int node);
+
 BuiltKernel build_kernel(const graph::Graph& graph, const std::vector<int>& nodes,
                          const KernelPlan& plan);
 

@@ -216,11 +216,14 @@ bool varies(Expr node, std::unordered_map<const loop::Node*, bool>& seen) {
 
 }  // namespace
 
-double repeated_cost(const Graph& graph, const std::vector<int>& nodes, const Space& space,
-                     const std::function<bool(int)>& stored) {
+namespace {
+
+// A kernel of the nodes that is good for estimates: its layouts are any.
+BuiltKernel sketch(const Graph& graph, const std::vector<int>& nodes, const Space& space,
+                   const std::function<bool(int)>& stored) {
   KernelPlan plan;
   plan.space = space;
-  plan.rows = true;
+  plan.rows = !space.axis.empty();
   auto add = [&](int value, Fit fit, bool store) {
     Place place = place_of(graph.value(value), space, fit);
     for (size_t i = 0; i < plan.places.size(); ++i) {
@@ -229,7 +232,7 @@ double repeated_cost(const Graph& graph, const std::vector<int>& nodes, const Sp
       }
     }
     plan.places.push_back(std::move(place));
-    plan.reduced.push_back(axis_stride(plan.places.back(), space) == 0);
+    plan.reduced.push_back(plan.rows && axis_stride(plan.places.back(), space) == 0);
     plan.layouts.push_back(loop::Layout::Any);
     plan.stores += store ? 1 : 0;
   };
@@ -247,7 +250,19 @@ double repeated_cost(const Graph& graph, const std::vector<int>& nodes, const Sp
     for_each_operand(graph, node,
                      [&](int value) { add(value, *node_fit(graph, node, space), false); });
   }
-  BuiltKernel built = build_kernel(graph, nodes, plan);
+  return build_kernel(graph, nodes, plan);
+}
+
+}  // namespace
+
+double node_cost(const Graph& graph, int node) {
+  std::optional<Wanted> wanted = wanted_space(graph, graph.nodes[static_cast<size_t>(node)]);
+  return sketch(graph, {node}, {wanted->shape, wanted->axis}, [](int) { return true; }).cost;
+}
+
+double repeated_cost(const Graph& graph, const std::vector<int>& nodes, const Space& space,
+                     const std::function<bool(int)>& stored) {
+  BuiltKernel built = sketch(graph, nodes, space, stored);
   std::unordered_map<const loop::Node*, int> depths;
   std::unordered_map<const loop::Node*, uint64_t> passes;
   std::vector<Expr> all = loop::post_order(loop::roots(built.kernel));

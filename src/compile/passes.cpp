@@ -38,6 +38,8 @@ const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> passes = {
       {"dead-code", "leaves out what nobody sees", eliminate_dead_code},
       {"common-subexpressions", "runs equal calls once", merge_common_subexpressions},
+      {"recomputation", "makes activations again in backward, where memory is short",
+       remake_activations},
       {"fusion", "joins operators over one iteration space into kernels", fuse_by_space},
       {"memory", "lets results take the memory of what is read for the last time", reuse_memory},
   };
@@ -66,10 +68,11 @@ bool is_pure(const graph::Node& node) {
   return true;
 }
 
-Draft plan_graph(const graph::Graph& graph, std::vector<bool> live) {
+Draft plan_graph(const graph::Graph& graph, std::vector<bool> live, Activations activations) {
   Draft draft;
   draft.graph = graph;
   draft.live = std::move(live);
+  draft.activations = std::move(activations);
   draft.dropped.resize(graph.nodes.size());
   const std::vector<std::string_view> off = switched_off();
   for (const Pass& pass : all_passes()) {

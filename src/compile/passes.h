@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compile/fusion.h"
+#include "graph/recipe.h"
 
 namespace rushlight::compiler {
 
@@ -22,6 +23,13 @@ struct Reuse {
   int spent_value;
 };
 
+// What the budget for activations says of a segment (graph::Segment).
+struct Activations {
+  double budget = 1;
+  std::vector<bool> hidden;  // by storage
+  std::vector<bool> lendable;
+};
+
 struct Draft {
   graph::Graph graph;         // as captured, with rewritten operands
   std::vector<bool> live;     // by storage: seen outside of the graph
@@ -31,6 +39,8 @@ struct Draft {
   std::vector<std::pair<int, int>> merges;  // nodes that are equal calls; the second is dropped
   std::vector<Group> groups;
   std::vector<Reuse> reuses;
+  Activations activations;
+  std::vector<graph::Remade> remade;  // storages that are made again instead of kept; not live
 };
 
 struct Pass {
@@ -42,7 +52,7 @@ struct Pass {
 RUSHLIGHT_API const std::vector<Pass>& all_passes();
 
 // Makes a draft of the graph by all passes that are on.
-Draft plan_graph(const graph::Graph& graph, std::vector<bool> live);
+Draft plan_graph(const graph::Graph& graph, std::vector<bool> live, Activations activations = {});
 
 // Whether a node may move a random stream: such nodes keep their order.
 bool draws(const graph::Node& node);
@@ -57,6 +67,7 @@ bool share_shape(const graph::ValueInfo& made, size_t made_bytes, const graph::V
 
 int eliminate_dead_code(Draft& draft);          // dead_code.cpp
 int merge_common_subexpressions(Draft& draft);  // common_subexpressions.cpp
+int remake_activations(Draft& draft);           // recomputation.cpp
 int fuse_by_space(Draft& draft);                // fusion.cpp
 int reuse_memory(Draft& draft);                 // memory.cpp
 

@@ -3,9 +3,15 @@
 #include <deque>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "autograd/engine.h"
+#include "autograd/meta.h"
+#include "autograd/node_run.h"
+#include "autograd/saved_tensor.h"
+#include "graph/execute.h"
+#include "graph/recipe.h"
 #include "graph/record.h"
 #include "ops/operator.h"
 #include "runtime/parallel.h"
@@ -41,7 +47,7 @@ void unmark_written(Session& session) {
   std::lock_guard<std::mutex> lock(writers().mutex);
   for (StorageImpl* storage : session.written) {
     writers().sessions.erase(storage);
-    storage->pending.store(false, std::memory_order_release);
+    publish(storage);
   }
   session.written.clear();
 }
@@ -106,9 +112,71 @@ void fail_storages(Segment& segment, const std::string& text) {
   }
 }
 
-// Runs the session's segment and leaves it empty. The session's mutex is held.
-void run_segment(Session& session, Break reason, std::string_view what) {
+// Drops what only the list holds. That may run anything, so no session is locked.
+void sweep(std::vector<Tensor>& saved) {
+  for (size_t i = saved.size(); i-- > 0;) {  // what later ones hold came before them
+    if (saved[i].impl()->references.load(std::memory_order_acquire) == 1) {
+      saved[i] = Tensor();
+    }
+  }
+  std::erase_if(saved, [](const Tensor& tensor) { return !tensor.defined(); });
+}
+
+// What autograd saved of the segment that this thread is about to run.
+std::vector<Tensor> take_saved(Session& session) {
+  std::vector<Tensor> saved;
+  if (&session == &this_session()) {
+    saved.swap(session.saved);
+    sweep(saved);
+  }
+  return saved;
+}
+
+bool is_seen_by_python(const TensorImpl* impl) {
+  return impl->python != nullptr && !impl->has(TensorImpl::kOwnsPython);
+}
+
+// By storage: whether the saved tensors, and what they are views of, are all that holds it.
+std::vector<bool> hidden_storages(const Segment& segment, const StorageMap& ids,
+                                  const std::vector<Tensor>& saved) {
+  std::vector<uint32_t> holders(segment.storages.size());
+  std::unordered_set<const TensorImpl*> met;
+  for (Tensor tensor : saved) {
+    while (tensor.defined() && met.insert(tensor.impl()).second) {
+      int storage = ids.find(tensor.storage());
+      if (storage >= 0 && !is_seen_by_python(tensor.impl())) {
+        ++holders[static_cast<size_t>(storage)];
+      }
+      tensor = autograd::view_base(tensor);
+    }
+  }
+  std::vector<bool> hidden(segment.storages.size());
+  for (size_t i = 0; i < hidden.size(); ++i) {
+    hidden[i] = holders[i] != 0 && !segment.graph.storages[i].input &&
+                segment.storages[i]->references.load(std::memory_order_acquire) == 1 + holders[i];
+  }
+  return hidden;
+}
+
+void find_hidden(Session& session, double budget, const std::vector<Tensor>& saved) {
   Segment& segment = session.segment;
+  segment.activation_memory_budget = budget;
+  if (budget >= 1) {
+    return;
+  }
+  segment.hidden = hidden_storages(segment, session.ids, saved);
+  for (size_t i = 0; i < segment.storages.size(); ++i) {
+    segment.lendable.push_back(!segment.graph.storages[i].input ||
+                               is_lendable(segment.storages[i]));
+  }
+}
+
+// Runs the session's segment and leaves it empty. The session's mutex is held.
+void run_segment(Session& session, Break reason, std::string_view what,
+                 const std::vector<Tensor>& saved) {
+  Segment& segment = session.segment;
+  const Settings& settings = settings_of(session.settings);
+  find_hidden(session, settings.activation_memory_budget, saved);
   session.ids.clear();
   bool work = false;
   for (const Node& node : segment.graph.nodes) {
@@ -120,17 +188,16 @@ void run_segment(Session& session, Break reason, std::string_view what) {
   }
   segment.reason = reason;
   segment.what = std::string(what);
-  const Settings& settings = settings_of(session.settings);
   if (settings.foreign) {
     unmark_written(session);
   }
   Running running(session);
-  ThreadState saved = thread_state;
+  ThreadState before = thread_state;
   thread_state.doors = 0;
   thread_state.capture = 0;
   bool inference = std::exchange(making_inference_tensors, false);
   auto finish = [&] {
-    thread_state = saved;
+    thread_state = before;
     making_inference_tensors = inference;
     segment.clear();
     unmark_written(session);
@@ -159,9 +226,81 @@ void run_segment(Session& session, Break reason, std::string_view what) {
 }
 
 void flush(Session& session, Break reason, std::string_view what) {
+  std::vector<Tensor> saved = take_saved(session);  // dropped when the session is free
   std::unique_lock<std::mutex> lock = lock_session(session);
-  run_segment(session, reason, what);
+  run_segment(session, reason, what, saved);
 }
+
+// Of any thread: the storage may belong to another thread's capture.
+void compute(StorageImpl* storage) {
+  if ((segments_run != 0 || in_parallel()) && has_memory(storage)) {
+    return;  // a kernel of the segment itself
+  }
+  while (storage->pending.load(std::memory_order_acquire)) {
+    if (has_recipe(storage)) {
+      make_again(storage);
+      continue;
+    }
+    if (has_failed(storage)) {
+      fail(ErrorKind::Runtime, "",
+           "the tensor was never computed, since an operator before it failed: ",
+           static_cast<Failure*>(storage->context)->text);
+    }
+    Session* session = session_of(storage);
+    if (session == nullptr) {
+      if (is_lent(storage)) {
+        settle(storage);
+      } else {
+        wait_for_runners();
+      }
+      continue;
+    }
+    if (session->running && session->runner == std::this_thread::get_id()) {
+      fail(ErrorKind::Internal, "compile", "an operator reads a result that comes after it");
+    }
+    std::vector<Tensor> saved = take_saved(*session);
+    std::unique_lock<std::mutex> lock = lock_session(*session);
+    if (storage->pending.load(std::memory_order_acquire) && session_of(storage) == session) {
+      run_segment(*session, Break::Value, reading, saved);
+    }
+  }
+}
+
+// Of a tensor that is alone with its storage: what is lent is never alone, what has a recipe is in
+// no graph.
+uint32_t count_pending_holders(StorageImpl* storage) {
+  if (has_recipe(storage)) {
+    return 1;
+  }
+  return is_lent(storage) ? 0 : 2;
+}
+
+// What forward has captured runs first where there is a budget: it decides what backward finds.
+bool begin_backward(uint32_t settings) {
+  if (thread_state.capture != 0 && this_session().has_budget && !this_session().running) {
+    flush(this_session(), Break::Close, "");
+  }
+  return open_capture(settings);
+}
+
+// Saved tensors are kept until the segment runs: then it is known who else holds their storages.
+void note_saved(const Tensor& tensor) {
+  Session& session = this_session();
+  if (session.has_budget && is_made_by(session, tensor.storage())) {
+    session.saved.push_back(tensor);
+  }
+}
+
+const bool installed = [] {
+  compute_pending = compute;
+  autograd::pending_holders = count_pending_holders;
+  autograd::note_saved = note_saved;
+  autograd::open_capture = begin_backward;
+  autograd::close_capture = close_capture;
+  return true;
+}();
+
+}  // namespace
 
 // A storage that is being made does not say by whom.
 void wait_for_runners() {
@@ -175,40 +314,16 @@ void wait_for_runners() {
   }
 }
 
-// Of any thread: the storage may belong to another thread's capture.
-void compute(StorageImpl* storage) {
-  if ((segments_run != 0 || in_parallel()) && has_memory(storage)) {
-    return;  // a kernel of the segment itself
-  }
-  while (storage->pending.load(std::memory_order_acquire)) {
-    if (std::atomic_ref(storage->release).load(std::memory_order_acquire) == release_failure) {
-      fail(ErrorKind::Runtime, "",
-           "the tensor was never computed, since an operator before it failed: ",
-           static_cast<Failure*>(storage->context)->text);
-    }
-    Session* session = session_of(storage);
-    if (session == nullptr) {
-      wait_for_runners();
-      continue;
-    }
-    if (session->running && session->runner == std::this_thread::get_id()) {
-      fail(ErrorKind::Internal, "compile", "an operator reads a result that comes after it");
-    }
-    std::unique_lock<std::mutex> lock = lock_session(*session);
-    if (storage->pending.load(std::memory_order_acquire) && session_of(storage) == session) {
-      run_segment(*session, Break::Value, reading);
-    }
-  }
+void run_session(Session& session) {
+  static const uint32_t plain = [] {
+    Settings settings;
+    settings.runner = execute;
+    settings.name = "recomputation";
+    return register_settings(std::move(settings));
+  }();
+  session.settings = plain;
+  flush(session, Break::Close, "");
 }
-
-const bool installed = [] {
-  compute_pending = compute;
-  autograd::open_capture = open_capture;
-  autograd::close_capture = close_capture;
-  return true;
-}();
-
-}  // namespace
 
 void Segment::clear() {
   for (size_t i = 0; i < storages.size(); ++i) {
@@ -220,6 +335,8 @@ void Segment::clear() {
   storages.clear();
   graph.clear();
   plan.reset();
+  hidden.clear();
+  lendable.clear();
 }
 
 uint32_t register_settings(Settings settings) {
@@ -239,6 +356,7 @@ bool open_capture(uint32_t settings) {
   }
   this_session().settings = settings;
   const Settings& chosen = settings_of(settings);
+  this_session().has_budget = chosen.activation_memory_budget < 1;
   this_session().locate = chosen.locate ? &chosen.locate : nullptr;
   thread_state.capture = settings;
   thread_state.doors |= kCaptureDoor;
@@ -326,7 +444,7 @@ void publish_written(StorageImpl* input) {
       found->second->runner == std::this_thread::get_id()) {
     std::erase(found->second->written, input);
     writers().sessions.erase(found);
-    input->pending.store(false, std::memory_order_release);
+    publish(input);
   }
 }
 

@@ -30,6 +30,12 @@ struct Segment {
   Break reason = Break::Close;
   std::shared_ptr<void> plan;  // of the back end that looked at it first
   std::string what;            // Break::Operator: its name; Break::Value: what read (Reading)
+  // How much of what is saved for backward is kept (Settings).
+  double activation_memory_budget = 1;
+  // Where that is less than 1, by storage: whether autograd's saved tensors are all that holds it,
+  // and whether recipes may read it.
+  std::vector<bool> hidden;
+  std::vector<bool> lendable;
 
   // Whether anybody but the segment can see the storage.
   bool is_live(int storage) const {
@@ -55,6 +61,9 @@ struct Settings {
   std::function<void(const Segment&)> observer;
   // The runner hands inputs to strangers, on whatever thread: they may read what will be written.
   bool foreign = false;
+  // How much of what is saved for backward is kept, 1 being all and 0 what cannot be computed again
+  // cheaply. Below 1 a segment ends where backward begins.
+  double activation_memory_budget = 1;
 };
 
 // Keeps settings for ever; the number goes into Node::capture.

@@ -32,9 +32,13 @@ void check_result(const Node& node, const ValueInfo& wanted, const Tensor& made)
 
 }  // namespace
 
+Tensor value_of(const ValueInfo& value, StorageImpl* storage) {
+  return make_value(value, storage, Device());
+}
+
 Tensor tensor_of(const Segment& segment, int value) {
   const ValueInfo& info = segment.graph.value(value);
-  return make_value(info, segment.storages[static_cast<size_t>(info.storage)], Device());
+  return value_of(info, segment.storages[static_cast<size_t>(info.storage)]);
 }
 
 StorageImpl* make_shapes_storage() {

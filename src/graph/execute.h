@@ -9,6 +9,8 @@ namespace rushlight::graph {
 // The tensor of a value; its storage must have its memory. Writes to it bump no version: capture
 // has counted them.
 Tensor tensor_of(const Segment& segment, int value);
+// The tensor of such a value over a storage.
+Tensor value_of(const ValueInfo& value, StorageImpl* storage);
 // Memory that is not there, for tensors whose shape alone is wanted: a new one, and one for all.
 StorageImpl* make_shapes_storage();
 StorageImpl* shapes_storage();

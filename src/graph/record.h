@@ -20,12 +20,27 @@ struct Session {
   // Inputs that the segment writes: pending until it has run, though they have their memory. (What
   // it makes is pending as long: a thread that reads must not see what comes in between.)
   std::vector<StorageImpl*> written;
+  // What autograd saved of the segment, where there is a memory budget. Of this thread alone.
+  std::vector<Tensor> saved;
+  bool has_budget = false;                // of the settings: less than 1
   std::atomic<bool> running{false};       // a segment of it
   std::atomic<std::thread::id> runner{};  // the thread that runs it
   std::mutex mutex;                       // other threads may ask for a pending storage
 };
 // Never destroyed: who waits for a session may outlive its thread.
 Session& this_session();
+// A session for as long as it lives: of those that threads leave behind, or a new one.
+class Lease {
+ public:
+  Lease();
+  ~Lease();
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  Session& session() const { return *session_; }
+
+ private:
+  Session* session_;
+};
 // The session at the address; null where none is there.
 Session* session_at(const void* address);
 std::unique_lock<std::mutex> lock_session(Session& session);
@@ -38,6 +53,10 @@ void publish_written(StorageImpl* input);
 
 // Runs what is pending since this call cannot be captured.
 void end_segment(const Invocation& inv);
+// Runs what the session has captured, operator by operator. It is no thread's own.
+void run_session(Session& session);
+// Waits until all segments that are running now have run.
+void wait_for_runners();
 
 // What marks a storage that a live segment will fill; its context is the session.
 void release_pending(StorageImpl* storage);
@@ -46,6 +65,9 @@ struct Failure {
   std::string text;
 };
 void release_failure(StorageImpl* storage);
+inline bool has_failed(StorageImpl* storage) {
+  return std::atomic_ref(storage->release).load(std::memory_order_acquire) == release_failure;
+}
 
 // Whether the storage has memory, though its contents may not be there yet (`pending`).
 bool has_memory(StorageImpl* storage);
@@ -53,7 +75,11 @@ bool has_memory(StorageImpl* storage);
 void publish(StorageImpl* storage);
 bool is_made_by(const Session& session, StorageImpl* storage);
 
+// A storage that the session will fill.
+StorageImpl* make_pending(Session& session, size_t bytes);
 // The value's number, entered if need be.
 int enter_value(Session& session, const TensorImpl& tensor);
+// Appends the call; the session is locked.
+void append(Session& session, const Invocation& inv);
 
 }  // namespace rushlight::graph

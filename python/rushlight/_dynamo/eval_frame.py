@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sized
 from rushlight import _C
 from rushlight._dynamo import config, segments
 from rushlight._dynamo.backends.registry import lookup_backend
+from rushlight._functorch import config as functorch_config
 from rushlight.nn.modules.module import Module
 
 _open = _C._capture_open
@@ -73,8 +74,13 @@ class CompileContext:
         self.recompile_limit = recompile_limit
         self.observer = observer
         self._compiler = lookup_backend(backend)
-        self._settings: dict[int, int] = {}  # by the back end's identity
+        options = self.backend_arguments.get("options")
+        self._budget = (
+            options.get("activation_memory_budget") if isinstance(options, dict) else None
+        )
+        self._settings: dict[tuple[int, float], int] = {}  # by the back end's identity, and budget
         self._own = 0
+        self._own_budget = 1.0
         self._calls = 0
         self._what = name or "?"
 
@@ -99,15 +105,26 @@ class CompileContext:
             runner = backend_of(compiler, self.backend_arguments)
             if self.recompile_limit is None:
                 limit = config.accumulated_recompile_limit
-        number = _C._capture_settings(runner, self._what, self.fullgraph, limit, self.observer)
-        self._settings[id(compiler)] = number
+        budget = functorch_config.check_budget(self._wanted_budget())
+        number = _C._capture_settings(
+            runner, self._what, self.fullgraph, limit, self.observer, budget
+        )
+        self._settings[id(compiler), budget] = number
         return number
+
+    def _wanted_budget(self) -> float:
+        if self._budget is not None:
+            return self._budget
+        return functorch_config.activation_memory_budget
 
     def settings(self) -> int:
         """The number that the core knows these settings by; 0: run as written."""
         if _stance.is_default and not config.disable:
-            if not self._own:
-                self._own = self._register(self._compiler)
+            budget = self._wanted_budget()
+            if not self._own or budget != self._own_budget:
+                known = self._settings.get((id(self._compiler), budget))
+                self._own = known or self._register(self._compiler)
+                self._own_budget = budget
             return self._own
         return self._settings_by_stance()
 
@@ -118,7 +135,8 @@ class CompileContext:
         if _stance.name.endswith("eager_then_compile") and self._calls == 1:
             return 0
         compiler = self._compiler if _stance.backend is None else lookup_backend(_stance.backend)
-        return self._settings.get(id(compiler)) or self._register(compiler)
+        known = self._settings.get((id(compiler), self._wanted_budget()))
+        return known or self._register(compiler)
 
     def __call__(self, target: Callable) -> Callable:
         if isinstance(target, Module):

@@ -11,6 +11,8 @@ import sys
 import types
 from collections.abc import Callable
 
+from rushlight._functorch.config import check_budget
+
 debug = False
 disable_progress = True
 verbose_progress = False
@@ -74,6 +76,8 @@ joint_custom_pre_pass: Callable | None = None
 joint_custom_post_pass: Callable | None = None
 pre_grad_custom_pass: Callable | None = None
 guard_filter_fn: Callable | None = None
+# Of this compiler: torch._functorch.config.activation_memory_budget for one call of compile.
+activation_memory_budget: float | None = None
 cpu_backend = "cpp"
 cuda_backend = "triton"
 
@@ -144,6 +148,10 @@ def check(given: dict[str, object]) -> None:
             raise RuntimeError(
                 f"Unexpected optimization option {name}, known options are {list(known)}"
             )
+        if attribute == "activation_memory_budget":
+            if value is not None:
+                check_budget(value)
+            continue
         default = known[attribute]
         if default is not None and type(value) is not type(default):
             raise RuntimeError(

@@ -1,9 +1,12 @@
 """Random programs: compiled, they give eager's results bit for bit.
 
     python tests/python/compile/programs.py COUNT [--seed N] [--backend NAME] [--lines N]
+                                                  [--budget B]
 
 runs COUNT programs, forward and backward, and prints each that differs, cut down to the lines that
 matter, with its seed. A program is text: lines over variables v0, v1, ... and inputs x0, x1, ....
+With a memory budget most variables are seen by nobody but autograd, inputs may be written before
+backward, and backward may come twice.
 """
 
 from __future__ import annotations
@@ -116,8 +119,11 @@ KINDS = (
 class Program:
     """Inputs, and lines that run on them."""
 
-    def __init__(self, seed: int, inputs: list[tuple], lines: list[str]) -> None:
+    def __init__(
+        self, seed: int, inputs: list[tuple], lines: list[str], budget: float | None = None
+    ) -> None:
         self.seed = seed
+        self.budget = budget
         self.inputs = inputs  # (shape, dtype, requires grad, how it lies in memory)
         self.lines = lines
 
@@ -141,10 +147,12 @@ class Program:
         space = names()
         body = "".join(f"    {line}\n" for line in self.lines) or "    pass\n"
         arguments = ", ".join(f"x{i}" for i in range(len(inputs)))
-        exec(f"def program({arguments}):\n{body}    return locals()\n", space)
+        seen = "locals()" if self.budget is None else "some(locals())"
+        exec(f"def program({arguments}):\n{body}    return {seen}\n", space)
         program = space["program"]
         if backend is not None:
-            program = torch.compile(program, backend=backend)
+            options = None if self.budget is None else {"activation_memory_budget": self.budget}
+            program = torch.compile(program, backend=backend, options=options)
         torch.manual_seed(self.seed + 1)
         try:
             found = program(*inputs)
@@ -160,7 +168,13 @@ class Program:
             roots = [value for value in results if value.requires_grad and value.grad_fn]
             if not roots or not wanted:
                 return ()
-            torch.autograd.backward([value.double().sum() for value in roots])
+            sums = [value.double().sum() for value in roots]
+            if self.budget is not None:
+                if self.seed % 3 == 0:
+                    inputs[self.seed % len(inputs)].data.mul_(2)
+                if self.seed % 4 == 0:
+                    torch.autograd.backward(sums, retain_graph=True)
+            torch.autograd.backward(sums)
         except RuntimeError as error:
             return ("backward error", first_line(error))
         return tuple(frozen(value.grad) for value in wanted)
@@ -169,6 +183,18 @@ class Program:
         lines = [f"# seed {self.seed}"]
         lines += [f"# x{i}: {item}" for i, item in enumerate(self.inputs)]
         return "\n".join([*lines, *self.lines])
+
+
+def some(variables: dict) -> dict:
+    """Inputs, the last variable, and a third of the others."""
+    last = max(
+        (name for name in variables if name[0] == "v"), key=list(variables).index, default=""
+    )
+    return {
+        name: value
+        for name, value in variables.items()
+        if name[0] != "v" or name == last or int(name[1:]) % 3 == 0
+    }
 
 
 def first_line(error: Exception) -> str:
@@ -180,7 +206,7 @@ def names() -> dict:
     """What programs use."""
     import rushlight.nn.functional as functional
 
-    return {"torch": torch, "F": functional, "IDX": torch.tensor([0, 0])}
+    return {"torch": torch, "F": functional, "IDX": torch.tensor([0, 0]), "some": some}
 
 
 def frozen(value) -> tuple | None:
@@ -197,7 +223,7 @@ def frozen(value) -> tuple | None:
     return str(value.dtype), tuple(value.shape), value.stride(), array.tobytes()
 
 
-def generate(seed: int, length: int = 12) -> Program:
+def generate(seed: int, length: int = 12, budget: float | None = None) -> Program:
     """A program of at most `length` lines that eager runs."""
     pick = random.Random(seed)
     inputs = []
@@ -210,7 +236,7 @@ def generate(seed: int, length: int = 12) -> Program:
             own = tuple(size if pick.random() < 0.7 else 1 for size in shape)
         layout = pick.choice(("plain", "plain", "plain", "transposed", "strided"))
         inputs.append((own, pick.choice(FLOATS), pick.random() < 0.6, layout))
-    program = Program(seed, inputs, [])
+    program = Program(seed, inputs, [], budget)
     space = names()
     space.update({f"x{i}": value for i, value in enumerate(program.make_inputs())})
     pool = [f"x{i}" for i in range(len(inputs))]
@@ -273,9 +299,8 @@ def cut_down(program: Program, backend: str) -> Program:
     """The program without the lines that do not matter."""
     at = len(program.lines) - 1
     while at >= 0:
-        shorter = Program(
-            program.seed, program.inputs, program.lines[:at] + program.lines[at + 1 :]
-        )
+        lines = program.lines[:at] + program.lines[at + 1 :]
+        shorter = Program(program.seed, program.inputs, lines, program.budget)
         if differs(shorter, backend) and shorter.run(None)[:2] != ("error", "NameError"):
             program = shorter
         at -= 1
@@ -289,12 +314,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backend", default="inductor")
     parser.add_argument("--lines", type=int, default=12)
+    parser.add_argument("--budget", type=float)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     failures = 0
     start = time.perf_counter()
     for seed in range(options.seed, options.seed + options.count):
-        program = generate(seed, options.lines)
+        program = generate(seed, options.lines, options.budget)
         if differs(program, options.backend):
             failures += 1
             print(cut_down(program, options.backend), "\n", flush=True)

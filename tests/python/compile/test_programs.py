@@ -21,6 +21,14 @@ def test_programs(backend, first, count):
             pytest.fail(f"compiled differs from eager:\n{programs.cut_down(program, backend)}")
 
 
+@pytest.mark.parametrize("budget", [0.0, 0.5])
+def test_programs_with_a_memory_budget(budget):
+    for seed in range(500, 600):
+        program = programs.generate(seed, budget=budget)
+        if programs.differs(program, "inductor"):
+            pytest.fail(f"compiled differs from eager:\n{programs.cut_down(program, 'inductor')}")
+
+
 def test_programs_through_fx():
     def backend(gm, inputs):
         gm.graph.lint()

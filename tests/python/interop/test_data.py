@@ -177,3 +177,16 @@ def test_the_class_makes_tensors_of_sizes_and_data():
     assert torch.Tensor(data=[1]).tolist() == [1.0]
     with pytest.raises(TypeError, match="data must be a sequence"):
         torch.Tensor(2.5)
+
+
+def test_memory_that_an_array_shares_is_not_moved():
+    x = torch.ones(3)
+    array = x.numpy()
+    with pytest.raises(RuntimeError, match="resize storage that is not resizable"):
+        x.resize_(5000)
+    assert array.tolist() == [1, 1, 1]
+    y = torch.ones(3)
+    array = np.from_dlpack(y)
+    with pytest.raises(RuntimeError, match="resize storage that is not resizable"):
+        y.resize_(5000)
+    assert array.tolist() == [1, 1, 1]
