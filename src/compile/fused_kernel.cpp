@@ -6,6 +6,7 @@
 
 #include "compile/fused.h"
 #include "graph/execute.h"
+#include "kernels/convert.h"
 #include "ops/elementwise_expression.h"
 #include "ops/operator.h"
 #include "ops/rows_body.h"
@@ -44,6 +45,10 @@ class Builder final : public ElementwiseOperands, public RowOperands {
                    static_cast<uint8_t>(results.size()),
                    arguments_.data(),
                    results.data()};
+    if (int copied = copied_argument(node); copied >= 0) {
+      store(0, kernels::convert_value(load(copied), graph_.value(graph_.result(node, 0)).dtype));
+      return;
+    }
     if (is_elementwise(*node.op)) {
       ElementwiseTyping typing = elementwise_typing(*node.op, inv);
       typing.out = graph_.value(graph_.result(node, 0)).dtype;

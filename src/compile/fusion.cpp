@@ -304,7 +304,7 @@ class Fuser {
     bool columns = reduces_columns(places, space);
     for (int number : nodes) {
       const Node& node = graph_.nodes[static_cast<size_t>(number)];
-      if (is_elementwise(*node.op)) {
+      if (is_pointwise(node)) {
         continue;
       }
       if (node_reduces_columns(graph_, node, space) != columns) {

@@ -14,6 +14,11 @@ struct Group {
   Space space;             // of the first plan; its axis holds for all shapes
 };
 
+// The argument that a node copies, converted to the dtype of its result; -1 where it does more.
+int copied_argument(const graph::Node& node);
+// Whether each element of the node's result follows from one of each operand.
+bool is_pointwise(const graph::Node& node);
+
 // What a node needs of a space; nothing where it cannot be fused.
 struct Wanted {
   IntList shape;

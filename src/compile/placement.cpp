@@ -23,9 +23,22 @@ bool is_dense(const graph::ValueInfo& value) {
   return true;
 }
 
+// Whether one's neighbours along the last dimension are not the other's.
+bool moves_elements(const graph::ValueInfo& from, const graph::ValueInfo& to) {
+  bool plain = (from.flags & to.flags & TensorImpl::kContiguous) != 0;
+  return !plain && !from.sizes.empty() && !to.sizes.empty() && from.sizes.back() != 1 &&
+         from.strides.back() != to.strides.back();
+}
+
 std::optional<Wanted> wanted_elementwise(const Graph& graph, const Node& node) {
   const graph::ValueInfo& result = graph.value(graph.result(node, 0));
   if (!is_dense(result) || is_complex(result.dtype)) {
+    return std::nullopt;
+  }
+  // Transpositions have kernels of their own, which take memory in blocks.
+  int copied = copied_argument(node);
+  int source = copied < 0 ? -1 : graph.operand(node, copied);
+  if (copied >= 0 && (source < 0 || moves_elements(graph.value(source), result))) {
     return std::nullopt;
   }
   return Wanted{result.sizes, {}};
@@ -71,6 +84,17 @@ std::optional<Wanted> wanted_rows(const Graph& graph, const Node& node) {
 
 }  // namespace
 
+int copied_argument(const Node& node) {
+  static const Operator* to_copy = &find_operator("_to_copy");
+  static const Operator* clone = &find_operator("clone");
+  static const Operator* copy = &find_operator("copy");
+  return node.op == to_copy || node.op == clone ? 0 : node.op == copy ? 1 : -1;
+}
+
+bool is_pointwise(const Node& node) {
+  return is_elementwise(*node.op) || copied_argument(node) >= 0;
+}
+
 std::optional<Wanted> wanted_space(const Graph& graph, const Node& node) {
   bool empty = false;
   bool complex = false;
@@ -83,7 +107,7 @@ std::optional<Wanted> wanted_space(const Graph& graph, const Node& node) {
   if (empty || complex || node.result_count == 0) {
     return std::nullopt;
   }
-  if (is_elementwise(*node.op)) {
+  if (is_pointwise(node)) {
     return wanted_elementwise(graph, node);
   }
   if (node.op->kind == Kind::Reduction && rows_body(*node.op) != nullptr) {
@@ -106,14 +130,14 @@ bool node_reduces_columns(const Graph& graph, const Node& node, const Space& spa
 }
 
 std::optional<Fit> node_fit(const Graph& graph, const Node& node, const Space& space) {
-  if (is_elementwise(*node.op)) {
+  if (is_pointwise(node)) {
     return fit_shape(space, graph.value(graph.result(node, 0)).sizes);
   }
   return Fit::Full;
 }
 
 std::optional<Fit> result_fit(const Graph& graph, const Node& node, int i, const Space& space) {
-  if (is_elementwise(*node.op)) {
+  if (is_pointwise(node)) {
     return node_fit(graph, node, space);
   }
   if (rows_body(*node.op)->spec().results[static_cast<size_t>(i)].shape == RowShape::Full) {

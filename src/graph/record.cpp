@@ -119,7 +119,8 @@ bool infer(const Invocation& inv, Shapes& shapes) {
   bool on_meta = !factory;
   for (int i = 0; i < inv.argument_count; ++i) {
     const Value& given = inv.arguments[i];
-    if (factory && inv.op->schema.arguments[static_cast<size_t>(i)].type == SchemaType::Device) {
+    bool is_device = inv.op->schema.arguments[static_cast<size_t>(i)].type == SchemaType::Device;
+    if (is_device && (factory || !given.is_none())) {
       shapes.arguments[static_cast<size_t>(i)] = Value(Device(DeviceType::Meta));
       on_meta = true;
     } else {

@@ -28,25 +28,6 @@ struct Form {
   }
 };
 
-// 8- and 16-bit integers take floats by way of 32 bits, so that values outside wrap around rather
-// than depend on the instruction chosen.
-Expr convert_value(Expr value, DType dtype) {
-  const DType target = compute_dtype(dtype);
-  if (value.dtype() == target) {
-    return value;
-  }
-  if (target == DType::Bool) {
-    return value != loop::cast(loop::constant_int(0, DType::Int32), value.dtype());
-  }
-  const bool narrow = is_integral(target, false) && element_size(target) < 8;
-  if (narrow && is_floating(value.dtype())) {
-    const DType wide =
-        element_size(target) < 4 || target == DType::Int32 ? DType::Int32 : DType::Int64;
-    value = loop::cast(value, wide);
-  }
-  return value.dtype() == target ? value : loop::cast(value, target);
-}
-
 loop::Kernel build(const Form& form) {
   loop::Kernel kernel;
   kernel.name = cat("convert_", dtype_name(form.from), "_to_", dtype_name(form.to));
@@ -114,6 +95,25 @@ void add_operand(Iteration& space, const Tensor& tensor) {
 }
 
 }  // namespace
+
+// 8- and 16-bit integers take floats by way of 32 bits, so that values outside wrap around rather
+// than depend on the instruction chosen.
+Expr convert_value(Expr value, DType dtype) {
+  const DType target = compute_dtype(dtype);
+  if (value.dtype() == target) {
+    return value;
+  }
+  if (target == DType::Bool) {
+    return value != loop::cast(loop::constant_int(0, DType::Int32), value.dtype());
+  }
+  const bool narrow = is_integral(target, false) && element_size(target) < 8;
+  if (narrow && is_floating(value.dtype())) {
+    const DType wide =
+        element_size(target) < 4 || target == DType::Int32 ? DType::Int32 : DType::Int64;
+    value = loop::cast(value, wide);
+  }
+  return value.dtype() == target ? value : loop::cast(value, target);
+}
 
 void convert(const Tensor& target, const Tensor& source) {
   Iteration space(target.sizes());

@@ -63,6 +63,22 @@ TEST(Fusion, JoinsReductionsWithWhatTheyReadAndFeed) {
   EXPECT_EQ(draft.groups.size(), 1u);
 }
 
+TEST(Fusion, JoinsConversionsAndCopies) {
+  Tensor x = to(randn({64, 32}), DType::BFloat16);
+  Draft draft = draft_of([&] {
+    Tensor y = clone(to(silu(to(x, DType::Float32)), DType::Float64));
+    return y.copy_(x) * 2;
+  });
+  EXPECT_EQ(draft.groups.size(), 1u);
+  EXPECT_EQ(kernels(draft), 1);
+}
+
+TEST(Fusion, LeavesTranspositionsToTheirKernel) {
+  Tensor x = randn({64, 32});
+  Draft draft = draft_of([&] { return clone(transpose(x, 0, 1), MemoryFormat::Contiguous) * 2; });
+  EXPECT_EQ(draft.groups.size(), 2u);
+}
+
 TEST(Fusion, LeavesATransposedReadOfWhatItWroteAlone) {
   Tensor x = randn({16, 16});
   Draft draft = draft_of([&] {
@@ -184,6 +200,24 @@ TEST(Compile, WorksOnEveryDType) {
       return sub(mul(y, y), sum(y, {1}, true));
     };
     EXPECT_TRUE(same_bits(compile(function)(x), function(x))) << dtype_name(dtype);
+  }
+}
+
+// Values that do not fit, too: what is fused converts as what runs alone.
+TEST(Compile, ConvertsAsEagerDoes) {
+  DType dtypes[] = {DType::Float64, DType::Float32, DType::BFloat16, DType::Float16, DType::Int64,
+                    DType::Int32,   DType::Int16,   DType::Int8,     DType::UInt8,   DType::Bool};
+  Tensor base = mul(randn({8, 24}), Scalar(300));
+  for (DType from : dtypes) {
+    Tensor x = to(base, from);
+    for (DType target : dtypes) {
+      auto function = [&](const Tensor& x) {
+        Tensor y = to(to(x, target), DType::Float64);
+        return zeros({8, 24}, TensorOptions(target)).copy_(sub(y, Scalar(1)));
+      };
+      EXPECT_TRUE(same_bits(compile(function)(x), function(x)))
+          << dtype_name(from) << " to " << dtype_name(target);
+    }
   }
 }
 

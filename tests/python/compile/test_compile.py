@@ -440,6 +440,25 @@ def test_no_grad_and_inference_mode():
         assert compiled(torch.ones(1, 2)).is_inference()
 
 
+def test_autocast_needs_two_segments():
+    """Gradients are converted in backward, which must not end segments."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8))
+    compiled = torch.compile(model)
+    x = torch.randn(4, 8)
+
+    def step(function):
+        model.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out = function(x)
+        out.float().sum().backward()
+        return [p.grad for p in model.parameters()]
+
+    found, segments = segments_of(lambda: step(compiled))
+    assert segments == 2
+    for a, b in zip(found, step(model)):
+        assert torch.equal(a, b)
+
+
 def test_custom_function_and_hooks():
     class Cube(torch.autograd.Function):
         @staticmethod
