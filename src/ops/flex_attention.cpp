@@ -196,9 +196,37 @@ void flex_gradient(Gradient& g) {
   g.set_list(kCaptures, std::move(list));
 }
 
+// One list of blocks for each count, and no more counts than `counts` has.
+void check_lists(const char* name, const Tensor& counts, const Tensor& count_list,
+                 const Tensor& index_list) {
+  IntArrayRef sizes = index_list.sizes();
+  bool fits = index_list.dim() == counts.dim() + 1 && count_list.sizes() == counts.sizes();
+  for (size_t i = 0; fits && i < counts.sizes().size(); ++i) {
+    fits = sizes[i] == counts.sizes()[i];
+  }
+  if (!fits) {
+    fail(ErrorKind::Runtime, "BlockMask", "the numbers of ", name, " blocks have shape ",
+         count_list.sizes(), " and their indices ", sizes, ": expected ", counts.sizes(),
+         " and the same with the length of the lists at the end");
+  }
+  for (const Tensor& list : {count_list, index_list}) {
+    if (!is_integral(list.dtype(), false)) {
+      fail(ErrorKind::Type, "BlockMask", "numbers and indices of blocks are integers, but got ",
+           list.dtype());
+    }
+  }
+}
+
 // (B, H, q blocks, kv blocks): 0 none, 1 some, 2 all of a block takes part. Lists name the blocks.
 Tensor states_of(const Tensor& counts, const Tensor& indices, const Tensor& full_counts,
                  const Tensor& full_indices, int64_t kv_blocks) {
+  check_lists("partial", counts, counts, indices);
+  if (full_counts.defined()) {
+    if (!full_indices.defined()) {
+      fail(ErrorKind::Type, "BlockMask", "full_counts are given, but no full_indices");
+    }
+    check_lists("full", counts, full_counts, full_indices);
+  }
   IntList shape(counts.sizes());
   shape.push_back(kv_blocks);
   Tensor states = zeros(shape, TensorOptions(DType::UInt8));

@@ -217,6 +217,22 @@ def test_a_block_that_is_not_there():
     fails(IndexError, "block 7 is out of bounds", lambda: flex_attention(Q, K, V, block_mask=mask))
 
 
+def test_numbers_of_blocks_without_lists():
+    mask = create_block_mask(causal, None, None, 100, 300)
+    mask.kv_num_blocks = mask.kv_num_blocks.expand(1, 5, 1)
+    fails(
+        RuntimeError,
+        r"numbers of partial blocks have shape \[1, 5, 1\] and their indices \[1, 1, 1, 3\]",
+        lambda: flex_attention(Q, K, V, block_mask=mask),
+    )
+
+
+def test_lists_of_blocks_that_are_not_integers():
+    mask = create_block_mask(causal, None, None, 100, 300)
+    mask.kv_indices = mask.kv_indices.float()
+    fails(TypeError, "are integers, but got", lambda: flex_attention(Q, K, V, block_mask=mask))
+
+
 def test_gradients_of_gradients():
     q = Q.clone().requires_grad_()
     out = flex_attention(q, K, V)
