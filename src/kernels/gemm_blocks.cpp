@@ -12,6 +12,12 @@ namespace {
 constexpr int64_t kBlockBytes = 144 << 10;
 constexpr int64_t kSlabElements = 2 << 20;
 constexpr int64_t kSlabDepth = 16 * kGemmDepth;
+// Where B stays packed for all of A, a packed copy of A should not leave the caches before its use.
+constexpr int64_t kNearElements = 512 << 10;
+constexpr int64_t kNearDepth = 4 * kGemmDepth;
+// Adjacent items that are packed at a time: some cache lines of them. More panels at once would
+// fall into the same sets of the first-level cache.
+constexpr int64_t kPackedTogether = 64;
 // Multiplications that are worth a task of their own (about 5 us).
 constexpr int64_t kTaskWork = 1 << 18;
 
@@ -53,7 +59,11 @@ bool packs_a(const Product<T>& product) {
   const bool large = static_cast<double>(product.m) * static_cast<double>(product.n) *
                          static_cast<double>(product.k) >=
                      static_cast<double>(kWork);
-  return product.a.dtype != kComputeDType<T> || (large && product.n > kCols);
+  // Steps of depth that lie apart, often by a power of two, fall into few sets of the caches.
+  constexpr int64_t kShort = 96;
+  const bool apart = product.a.row_stride == 1 && product.a.col_stride > product.engine.cols &&
+                     product.m >= kShort && product.n >= kShort && product.k >= kShort;
+  return product.a.dtype != kComputeDType<T> || (large && product.n > kCols) || apart;
 }
 
 // B is read by whole vectors, so its rows must be contiguous. Packing them closer pays when many
@@ -72,20 +82,26 @@ void pack(const Product<T>& product, const MatrixRef& source, int64_t item_strid
           int64_t depth_stride, int64_t count, int64_t depth, int64_t width, T* out) {
   const int64_t panels = ceil_div(count, width);
   const int64_t padded = panels * width;
-  const int64_t jobs = panels * ceil_div(depth, kGemmDepth);
+  // Panels of adjacent items are packed side by side: each reads only part of a cache line, and
+  // the lines may lie a page apart.
+  const int64_t together =
+      item_stride == 1 ? std::clamp<int64_t>(panels / 8, 1, kPackedTogether / width) : 1;
+  const int64_t wide = together * width;
+  const int64_t across = ceil_div(panels, together);
+  const int64_t jobs = across * ceil_div(depth, kGemmDepth);
   const auto pack_jobs = [&](int64_t first, int64_t last) {
     for (int64_t job = first; job < last; ++job) {
-      const int64_t start = job / panels * kGemmDepth;
-      const int64_t item = job % panels * width;
+      const int64_t start = job / across * kGemmDepth;
+      const int64_t item = job % across * wide;
       const int64_t steps = std::min(kGemmDepth, depth - start);
       const int64_t skip = item * item_stride + start * depth_stride;
       const auto* data = static_cast<const char*>(source.data) + skip * element_size(source.dtype);
       product.engine.pack(source.dtype, data, item_stride, depth_stride,
-                          std::min(width, count - item), steps, width,
+                          std::min(wide, count - item), steps, width,
                           out + start * padded + item * steps);
     }
   };
-  parallel_for(0, jobs, ceil_div(1 << 15, width * kGemmDepth), pack_jobs);
+  parallel_for(0, jobs, ceil_div(1 << 15, wide * kGemmDepth), pack_jobs);
 }
 
 template <typename T>
@@ -102,6 +118,8 @@ void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* sla
     T* out = b_scratch.get<T>(round_up(slab->n, engine.cols) * slab->k);
     pack(product, b, b.col_stride, b.row_stride, slab->n, slab->k, engine.cols, out);
     slab->b = out;
+  }
+  if (slab->b != nullptr) {  // packed now or for an earlier slab
     return;
   }
   const int64_t edge = slab->n % engine.cols;
@@ -240,6 +258,68 @@ void clear_product(const Product<T>& product) {
   }
 }
 
+// Rows of a slab, whole panels of them.
+template <typename T>
+int64_t slab_rows(const Product<T>& product, int64_t elements, int64_t depth) {
+  const int64_t most = std::max<int64_t>(elements / depth, 480);
+  return most / product.engine.rows * product.engine.rows;
+}
+
+template <typename T>
+int64_t slab_cols(const Product<T>& product, int64_t elements, int64_t depth) {
+  const int64_t most = std::max<int64_t>(elements / depth, 480);
+  return most / product.engine.cols * product.engine.cols;
+}
+
+// Columns of C from `col` on, where sums may stay in C itself: B is packed once.
+template <typename T>
+void multiply_cols(const Product<T>& product, bool with_a, bool with_b, int64_t col, int64_t n) {
+  const int64_t depth = std::min(product.k, kNearDepth);
+  const int64_t m = with_a ? slab_rows(product, kNearElements, depth) : product.m;
+  Slab<T> slab = {};
+  slab.col = col;
+  slab.n = n;
+  for (int64_t p = 0; p < product.k; p += depth) {
+    slab.depth_start = p;
+    slab.k = std::min(depth, product.k - p);
+    slab.first = p == 0;
+    slab.last = p + slab.k == product.k;
+    for (int64_t i = 0; i < product.m; i += m) {
+      slab.row = i;
+      slab.m = std::min(m, product.m - i);
+      pack_slab(product, with_a, with_b && i == 0, &slab);
+      multiply_slab(product, slab);
+    }
+  }
+}
+
+// The same with sums of a slab at a time in a buffer.
+template <typename T>
+void multiply_cols_apart(const Product<T>& product, bool with_a, bool with_b, int64_t col,
+                         int64_t n) {
+  const int64_t depth = std::min(product.k, kSlabDepth);
+  const int64_t m = with_a ? slab_rows(product, kSlabElements, depth) : product.m;
+  Slab<T> slab = {};
+  slab.col = col;
+  slab.n = n;
+  for (int64_t i = 0; i < product.m; i += m) {
+    slab.row = i;
+    slab.m = std::min(m, product.m - i);
+    if (product.k > depth) {
+      slab.sums = c_scratch.get<T>(slab.m * slab.n);
+    }
+    for (int64_t p = 0; p < product.k; p += depth) {
+      slab.depth_start = p;
+      slab.k = std::min(depth, product.k - p);
+      slab.first = p == 0;
+      slab.last = p + slab.k == product.k;
+      const bool b_stays = slab.b != nullptr && product.k == depth && i > 0;
+      pack_slab(product, with_a, with_b && !b_stays, &slab);
+      multiply_slab(product, slab);
+    }
+  }
+}
+
 }  // namespace
 
 template <typename T>
@@ -249,29 +329,14 @@ void multiply_blocks(const Product<T>& product) {
   }
   const bool with_a = packs_a(product);
   const bool with_b = with_a || packs_b(product);
-  const int64_t depth = std::min(product.k, kSlabDepth);
-  const int64_t longest = std::max<int64_t>(kSlabElements / depth, 480);
-  const int64_t m = with_a ? longest / product.engine.rows * product.engine.rows : product.m;
-  const int64_t n = with_b ? longest / product.engine.cols * product.engine.cols : product.n;
-  for (int64_t j = 0; j < product.n; j += n) {
-    for (int64_t i = 0; i < product.m; i += m) {
-      Slab<T> slab = {};
-      slab.row = i;
-      slab.col = j;
-      slab.m = std::min(m, product.m - i);
-      slab.n = std::min(n, product.n - j);
-      if (!product.direct() && product.k > depth) {
-        slab.sums = c_scratch.get<T>(slab.m * slab.n);
-      }
-      for (int64_t p = 0; p < product.k; p += depth) {
-        slab.depth_start = p;
-        slab.k = std::min(depth, product.k - p);
-        slab.first = p == 0;
-        slab.last = p + slab.k == product.k;
-        const bool b_stays = slab.b != nullptr && product.k == depth && i > 0;
-        pack_slab(product, with_a, with_b && !b_stays, &slab);
-        multiply_slab(product, slab);
-      }
+  const int64_t depth = std::min(product.k, product.direct() ? kNearDepth : kSlabDepth);
+  const int64_t most = with_b ? slab_cols(product, kSlabElements, depth) : product.n;
+  for (int64_t j = 0; j < product.n; j += most) {
+    const int64_t n = std::min(most, product.n - j);
+    if (product.direct()) {
+      multiply_cols(product, with_a, with_b, j, n);
+    } else {
+      multiply_cols_apart(product, with_a, with_b, j, n);
     }
   }
 }

@@ -32,7 +32,8 @@ struct GemmEngine {
                 int64_t a_col_stride, const T* b, int64_t b_stride, T alpha, T beta, T* c,
                 int64_t c_stride);
 
-  // out[p * width + i] = source[i * item_stride + p * depth_stride], zero for items <= i < width.
+  // out[p * width + i] = source[i * item_stride + p * depth_stride], zero for items <= i < width;
+  // more items go to further panels, each `depth * width` elements after the one before.
   void (*pack)(DType dtype, const void* source, int64_t item_stride, int64_t depth_stride,
                int64_t items, int64_t depth, int64_t width, T* out);
 

@@ -47,49 +47,85 @@ typename V::R load_part(const S* p, int64_t n) {
 // ---- packing
 // -------------------------------------------------------------------------------------
 
-// Items are adjacent: each step of depth is a copy.
+// Items are adjacent: each step of depth is a copy. All panels advance together, so that whole
+// cache lines are read. What a vector writes beyond its step is written again by the next one.
 template <typename V, typename S>
 void pack_copy(const S* source, int64_t depth_stride, int64_t items, int64_t depth, int64_t width,
                typename V::T* out) {
   constexpr int64_t kWidth = V::kWidth;
-  const int64_t whole = items / kWidth * kWidth;
-  const int64_t rest = items - whole;
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(S));
+  constexpr int64_t kAhead = 16;
   for (int64_t p = 0; p < depth; ++p) {
-    for (int64_t i = 0; i < whole; i += kWidth) {
-      V::store(out + i, V::load(source + i));
+    for (int64_t i = 0; p + kAhead < depth && i < items; i += kLine) {
+      __builtin_prefetch(source + kAhead * depth_stride + i);
     }
-    if (rest > 0) {
-      V::store_first(out + whole, load_part<V>(source + whole, rest), rest);
-    }
-    for (int64_t i = items; i < width; ++i) {
-      out[i] = 0;
+    typename V::T* to = out;
+    for (int64_t first = 0; first < items; first += width) {
+      const int64_t count = items - first < width ? items - first : width;
+      int64_t i = 0;
+      for (; i + kWidth <= count; i += kWidth) {
+        V::store(to + i, V::load(source + first + i));
+      }
+      if (i < count) {
+        if (count == width && first + i + kWidth <= items && p + 1 < depth) {
+          V::store(to + i, V::load(source + first + i));
+        } else {
+          V::store_first(to + i, load_part<V>(source + first + i, count - i), count - i);
+        }
+      }
+      for (i = count; i < width; ++i) {
+        to[i] = 0;
+      }
+      to += depth * width;
     }
     source += depth_stride;
     out += width;
   }
 }
 
-// Steps of depth are adjacent: squares of one vector's width are transposed in registers.
+// Steps of depth are adjacent: squares of one vector's width are transposed in registers. One
+// panel. The rows that come next are fetched meanwhile: each is a stream of its own, too short for
+// the hardware to see.
 template <typename V, typename S>
 void pack_transpose(const S* source, int64_t item_stride, int64_t items, int64_t depth,
                     int64_t width, typename V::T* out) {
   constexpr int64_t kWidth = V::kWidth;
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(S));
   const int64_t whole = depth / kWidth * kWidth;
   for (int64_t i = 0; i < width; i += kWidth) {
     const int64_t wide = width - i < kWidth ? width - i : kWidth;
+    const S* rows_at = source + i * item_stride;
     for (int64_t p = 0; p < whole; p += kWidth) {
+      if (p % kLine == 0) {
+        for (int64_t r = 0; r < kWidth; ++r) {
+          __builtin_prefetch(rows_at + (wide + r) * item_stride + p);
+        }
+      }
       typename V::R rows[kWidth];
-      for (int64_t r = 0; r < kWidth; ++r) {
-        rows[r] = i + r < items ? V::load(source + (i + r) * item_stride + p) : V::zero();
+      if (i + kWidth <= items) {
+#pragma GCC unroll 8
+        for (int64_t r = 0; r < kWidth; ++r) {
+          rows[r] = V::load(rows_at + r * item_stride + p);
+        }
+      } else {
+        for (int64_t r = 0; r < kWidth; ++r) {
+          rows[r] = i + r < items ? V::load(rows_at + r * item_stride + p) : V::zero();
+        }
       }
       V::transpose(rows);
       typename V::T* to = out + p * width + i;
-      if (wide == kWidth) {
+      // Where a step is narrower than a vector, the next one writes again what goes beyond.
+      const int64_t full = wide == kWidth ? kWidth : width > kWidth ? 0 : kWidth - 1;
+      if (full == kWidth) {
+#pragma GCC unroll 8
         for (int64_t r = 0; r < kWidth; ++r) {
           V::store(to + r * width, rows[r]);
         }
       } else {
-        for (int64_t r = 0; r < kWidth; ++r) {
+        for (int64_t r = 0; r < full; ++r) {
+          V::store(to + r * width, rows[r]);
+        }
+        for (int64_t r = full; r < kWidth; ++r) {
           V::store_first(to + r * width, rows[r], wide);
         }
       }
@@ -109,14 +145,19 @@ void pack_from(const S* source, int64_t item_stride, int64_t depth_stride, int64
     pack_copy<V>(source, depth_stride, items, depth, width, out);
     return;
   }
-  if (depth_stride == 1) {
-    pack_transpose<V>(source, item_stride, items, depth, width, out);
-    return;
-  }
-  for (int64_t p = 0; p < depth; ++p) {
-    for (int64_t i = 0; i < width; ++i) {
-      *out++ = i < items ? widen(source[i * item_stride + p * depth_stride]) : 0;
+  for (int64_t first = 0; first < items; first += width) {
+    const int64_t count = items - first < width ? items - first : width;
+    if (depth_stride == 1) {
+      pack_transpose<V>(source, item_stride, count, depth, width, out);
+    } else {
+      for (int64_t p = 0; p < depth; ++p) {
+        for (int64_t i = 0; i < width; ++i) {
+          out[p * width + i] = i < count ? widen(source[i * item_stride + p * depth_stride]) : 0;
+        }
+      }
     }
+    source += width * item_stride;
+    out += width * depth;
   }
 }
 

@@ -147,6 +147,14 @@ TEST(Gemm, DeepProductsCrossSlabs) {
   expect_agrees({530, 500, 4200});
 }
 
+// Several slabs of A share what was packed of B, whose last panel is not a whole number of vectors.
+TEST(Gemm, SlabsSharePackedColumns) {
+  for (const Layout layout : {Layout::rows, Layout::columns}) {
+    expect_agrees({1100, 260, 1000, DType::Float32, DType::Float32, layout});
+    expect_agrees({1100, 260, 1000, DType::BFloat16, DType::BFloat16, layout});
+  }
+}
+
 TEST(Gemm, VectorsAgree) {
   for (const DType dtype : {DType::Float32, DType::Float64, DType::BFloat16, DType::Float16}) {
     for (const Layout layout : kLayouts) {
