@@ -93,7 +93,7 @@ void mix_bits(graph::Hash& key, const std::vector<bool>& bits) {
 graph::Hash plan_key(const Segment& segment, const std::vector<bool>& live, bool sizes) {
   graph::Hash key = structural_hash(segment.graph, sizes);
   mix_bits(key, live);
-  if (segment.activation_memory_budget < 1) {
+  if (!segment.hidden.empty()) {
     key.mix(std::bit_cast<uint64_t>(segment.activation_memory_budget));
     mix_bits(key, segment.hidden);
     mix_bits(key, segment.lendable);

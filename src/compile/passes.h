@@ -25,7 +25,7 @@ struct Reuse {
 
 // What the budget for activations says of a segment (graph::Segment).
 struct Activations {
-  double budget = 1;
+  double budget = graph::kKeepAll;
   std::vector<bool> hidden;  // by storage
   std::vector<bool> lendable;
 };

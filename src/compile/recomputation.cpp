@@ -3,7 +3,8 @@
 // A result may be made again where its operator is cheap, and what that reads is kept for backward
 // anyway or may be made again itself. By a model of memory and time, what saves most bytes for the
 // time that it costs goes first, until no more is kept than the budget says: 1 keeps all, 0 nothing
-// that may be made again.
+// that may be made again. With 1 too, what takes no longer to make than to write and to read is
+// made again, where all that reads it can be fused with it.
 #include <algorithm>
 #include <cstdio>
 
@@ -23,6 +24,9 @@ constexpr double kCyclesPerSecond = 3e9;
 // How many results may have to be made for one: chains are walked by recursion, and a long one
 // costs memory where it is made again.
 constexpr int kMostSteps = 16;
+// What fits into a near cache costs nothing to keep.
+constexpr double kLeastFree = 1 << 18;
+constexpr double kNever = 1e9;
 
 class Chooser {
  public:
@@ -41,6 +45,12 @@ class Chooser {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       auto number = static_cast<int>(i);
       steps_[i] = steps_of(number);
+    }
+    if (draft_.activations.budget >= 1) {
+      return choose_free();
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      auto number = static_cast<int>(i);
       if (double bytes = steps_[i] != 0 ? saved_bytes(number) : 0; bytes != 0) {
         candidates.push_back({number, bytes, seconds_of(number)});
         most += bytes;
@@ -125,6 +135,46 @@ class Chooser {
     return bytes;
   }
 
+  // Chooses what is fused into what reads it, and takes less time there than memory would.
+  int choose_free() {
+    Users users = users_of(graph_, draft_.dropped);
+    double most = 0;
+    std::vector<double> cycles(graph_.nodes.size());  // to make it of what is kept
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (steps_[i] == 0 || !is_pointwise(node)) {
+        continue;
+      }
+      auto number = static_cast<int>(i);
+      size_t made = storage(graph_.result(node, 0));
+      cycles[i] = node_cost(graph_, number);
+      for_each_operand(graph_, node, [&](int value) {
+        size_t at = storage(value);
+        int maker = writes_[at] == 1 ? maker_[at] : -1;
+        if (maker >= 0 && (!is_kept(at) || chosen_[static_cast<size_t>(maker)])) {
+          cycles[i] += is_pointwise(graph_.nodes[static_cast<size_t>(maker)])
+                           ? cycles[static_cast<size_t>(maker)]
+                           : kNever;
+        }
+      });
+      double bytes = saved_bytes(number);
+      const graph::ValueInfo& value = graph_.value(graph_.result(node, 0));
+      double through_memory =
+          2.0 * static_cast<double>(element_size(value.dtype)) / kBytesPerSecond * kCyclesPerSecond;
+      bool fuses = bytes >= kLeastFree && cycles[i] < through_memory;
+      for (int user : users[made]) {
+        fuses = fuses && is_pointwise(graph_.nodes[static_cast<size_t>(user)]) &&
+                wanted_space(graph_, graph_.nodes[static_cast<size_t>(user)]);
+      }
+      if (fuses) {
+        most += bytes;
+        saved_ += bytes;
+        choose(number);
+      }
+    }
+    return apply(most);
+  }
+
   // The time to make the node's results again, alone.
   double seconds_of(int number) const {
     const Node& node = graph_.nodes[static_cast<size_t>(number)];
@@ -192,7 +242,8 @@ class Chooser {
 }  // namespace
 
 int remake_activations(Draft& draft) {
-  if (draft.activations.budget >= 1) {
+  const std::vector<bool>& hidden = draft.activations.hidden;
+  if (std::find(hidden.begin(), hidden.end(), true) == hidden.end()) {
     return 0;
   }
   return Chooser(draft).run();

@@ -161,13 +161,13 @@ std::vector<bool> hidden_storages(const Segment& segment, const StorageMap& ids,
 void find_hidden(Session& session, double budget, const std::vector<Tensor>& saved) {
   Segment& segment = session.segment;
   segment.activation_memory_budget = budget;
-  if (budget >= 1) {
+  if (budget == kKeepAll) {
     return;
   }
   segment.hidden = hidden_storages(segment, session.ids, saved);
   for (size_t i = 0; i < segment.storages.size(); ++i) {
-    segment.lendable.push_back(!segment.graph.storages[i].input ||
-                               is_lendable(segment.storages[i]));
+    bool input = segment.graph.storages[i].input;
+    segment.lendable.push_back(!input || (budget < 1 && is_lendable(segment.storages[i])));
   }
 }
 
@@ -277,7 +277,7 @@ uint32_t count_pending_holders(StorageImpl* storage) {
 
 // What forward has captured runs first where there is a budget: it decides what backward finds.
 bool begin_backward(uint32_t settings) {
-  if (thread_state.capture != 0 && this_session().has_budget && !this_session().running) {
+  if (thread_state.capture != 0 && this_session().budget < 1 && !this_session().running) {
     flush(this_session(), Break::Close, "");
   }
   return open_capture(settings);
@@ -286,7 +286,7 @@ bool begin_backward(uint32_t settings) {
 // Saved tensors are kept until the segment runs: then it is known who else holds their storages.
 void note_saved(const Tensor& tensor) {
   Session& session = this_session();
-  if (session.has_budget && is_made_by(session, tensor.storage())) {
+  if (session.budget != kKeepAll && is_made_by(session, tensor.storage())) {
     session.saved.push_back(tensor);
   }
 }
@@ -356,7 +356,7 @@ bool open_capture(uint32_t settings) {
   }
   this_session().settings = settings;
   const Settings& chosen = settings_of(settings);
-  this_session().has_budget = chosen.activation_memory_budget < 1;
+  this_session().budget = chosen.activation_memory_budget;
   this_session().locate = chosen.locate ? &chosen.locate : nullptr;
   thread_state.capture = settings;
   thread_state.doors |= kCaptureDoor;

@@ -20,6 +20,8 @@
 
 namespace rushlight::graph {
 
+inline constexpr double kKeepAll = 2;
+
 // Why a segment ended.
 enum class Break : uint8_t { Close, Value, Operator };
 
@@ -31,9 +33,9 @@ struct Segment {
   std::shared_ptr<void> plan;  // of the back end that looked at it first
   std::string what;            // Break::Operator: its name; Break::Value: what read (Reading)
   // How much of what is saved for backward is kept (Settings).
-  double activation_memory_budget = 1;
-  // Where that is less than 1, by storage: whether autograd's saved tensors are all that holds it,
-  // and whether recipes may read it.
+  double activation_memory_budget = kKeepAll;
+  // But for kKeepAll, by storage: whether autograd's saved tensors are all that holds it, and
+  // whether recipes may read it.
   std::vector<bool> hidden;
   std::vector<bool> lendable;
 
@@ -61,9 +63,10 @@ struct Settings {
   std::function<void(const Segment&)> observer;
   // The runner hands inputs to strangers, on whatever thread: they may read what will be written.
   bool foreign = false;
-  // How much of what is saved for backward is kept, 1 being all and 0 what cannot be computed again
-  // cheaply. Below 1 a segment ends where backward begins.
-  double activation_memory_budget = 1;
+  // How much of what is saved for backward is kept: 1 all but what costs no time to compute again,
+  // 0 what cannot be computed again cheaply. Below 1 a segment ends where backward begins, and
+  // recipes read what the program sees too. kKeepAll: the runner knows of no recipes.
+  double activation_memory_budget = kKeepAll;
 };
 
 // Keeps settings for ever; the number goes into Node::capture.

@@ -20,9 +20,9 @@ struct Session {
   // Inputs that the segment writes: pending until it has run, though they have their memory. (What
   // it makes is pending as long: a thread that reads must not see what comes in between.)
   std::vector<StorageImpl*> written;
-  // What autograd saved of the segment, where there is a memory budget. Of this thread alone.
+  // What autograd saved of the segment, unless all is kept. Of this thread alone.
   std::vector<Tensor> saved;
-  bool has_budget = false;                // of the settings: less than 1
+  double budget = kKeepAll;               // of the settings
   std::atomic<bool> running{false};       // a segment of it
   std::atomic<std::thread::id> runner{};  // the thread that runs it
   std::mutex mutex;                       // other threads may ask for a pending storage

@@ -1,10 +1,10 @@
 """Settings of compiled training, under PyTorch's names.
 
 The one that this compiler has a use for is `activation_memory_budget`: how much of what autograd
-saves in a compiled function is kept for backward. 1.0 keeps all; 0.0 makes everything again in
-backward that can be made again cheaply. It is read when a compiled function is called;
-`torch.compile(options={"activation_memory_budget": 0.5})` says it for one function. The others are
-kept for programs that set them.
+saves in a compiled function is kept for backward. 1.0 keeps all but what costs no time; 0.0 makes
+everything again in backward that can be made again cheaply. It is read when a compiled function is
+called; `torch.compile(options={"activation_memory_budget": 0.5})` says it for one function. The
+others are kept for programs that set them.
 """
 
 from __future__ import annotations

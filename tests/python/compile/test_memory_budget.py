@@ -91,6 +91,35 @@ def test_peak_falls_with_the_budget():
             assert torch.equal(a, b)
 
 
+def test_what_costs_nothing_is_made_again_without_a_budget(monkeypatch):
+    linear = nn.Linear(WIDTH, 256)
+
+    def gelu(x):
+        u = linear(x)
+        return (0.5 * u * (1 + torch.tanh(0.79788 * (u + 0.044715 * u * u * u)))).sum()
+
+    x = torch.randn(512, WIDTH, requires_grad=True)
+    results = []
+    for off in (True, False):
+        if off:
+            monkeypatch.setenv("RUSHLIGHT_PASSES", "-recomputation")
+        else:
+            monkeypatch.delenv("RUSHLIGHT_PASSES")
+        torch._dynamo.reset()
+        count, before = remade(), _C._memory_statistics()["live_bytes"]
+        loss = torch.compile(gelu)(x)
+        kept = _C._memory_statistics()["live_bytes"] - before
+        results.append((kept, torch.autograd.grad(loss, x)[0]))
+        assert (remade() > count) == (not off)
+    assert results[1][0] < 0.6 * results[0][0]
+    assert torch.equal(results[0][1], results[1][1])
+    torch._dynamo.reset()  # a plan serves other sizes too
+    count = remade()  # small results stay in the cache; what x holds is not lent
+    torch.compile(gelu)(x[:8]).backward()
+    torch.compile(lambda x: ((x * 2).relu() * x).sum())(torch.randn(512, 256, requires_grad=True))
+    assert remade() == count
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_values(dtype):
     x = torch.randn(33, WIDTH, dtype=dtype)
