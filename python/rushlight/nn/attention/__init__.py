@@ -11,7 +11,7 @@ import contextvars
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 
-from . import bias, flex_attention, varlen
+from . import bias, experimental, flex_attention, varlen
 
 __all__ = [
     "SDPBackend",
@@ -23,6 +23,7 @@ __all__ = [
     "current_flash_attention_impl",
     "restore_flash_attention_impl",
     "bias",
+    "experimental",
     "flex_attention",
     "varlen",
 ]

@@ -173,12 +173,30 @@ def varlen_attn_out(
     max_k: int,
     *,
     return_aux: AuxRequest | None = None,
-    **options,
+    scale: float | None = None,
+    window_size: tuple[int, int] = (-1, -1),
+    enable_gqa: bool = False,
+    seqused_k: Tensor | None = None,
+    block_table: Tensor | None = None,
+    num_splits: int | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """varlen_attn whose output is written to `out` (Tq, Hq, D). Not for training."""
     with torch.no_grad():
         found = varlen_attn(
-            query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, return_aux=return_aux, **options
+            query,
+            key,
+            value,
+            cu_seq_q,
+            cu_seq_k,
+            max_q,
+            max_k,
+            return_aux=return_aux,
+            scale=scale,
+            window_size=window_size,
+            enable_gqa=enable_gqa,
+            seqused_k=seqused_k,
+            block_table=block_table,
+            num_splits=num_splits,
         )
         made, *rest = found if isinstance(found, tuple) else (found,)
         if out.shape != made.shape or out.dtype != made.dtype:

@@ -1,0 +1,1 @@
+"""Attention features that may change."""
