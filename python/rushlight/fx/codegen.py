@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import rushlight
-from rushlight.fx.node import Node, qualified_name
+from rushlight.fx.node import Node, TensorMetadata, qualified_name
 
 
 class PythonCode(NamedTuple):
@@ -45,10 +45,24 @@ class Writer:
         "invert": "~{}",
     }
 
-    def __init__(self, graph, root: str, verbose: bool) -> None:
+    def __init__(
+        self,
+        graph,
+        root: str,
+        verbose: bool,
+        *,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        additional_meta: list[str] | None = None,
+    ) -> None:
         self._graph = graph
         self._root = root
         self._verbose = verbose
+        self._include_stride = include_stride
+        self._include_device = include_device
+        self._colored = colored
+        self._meta = additional_meta or []
         self._globals: dict[str, object] = {}
         self._inputs: list[str] = []
         self._lines: list[str] = []
@@ -60,7 +74,7 @@ class Writer:
         for node in self._graph.nodes:
             if self._verbose and node.stack_trace and node.stack_trace != trace:
                 trace = node.stack_trace
-                self._lines += ["", f"# {_summary(trace)}"]
+                self._lines += ["", self._paint(f"# {_summary(trace)}", "2")]
             self._write_node(node, last_uses.get(node, []))
         if not self._lines:
             self._lines.append("pass")
@@ -92,6 +106,9 @@ class Writer:
             names.append(node.name)
         if names:
             line += f";  {' = '.join(names)} = None"
+        shown = [f"{key}: {node.meta[key]}" for key in self._meta if key in node.meta]
+        if shown:
+            line += self._paint(f"  # {', '.join(shown)}", "2")
         self._lines.append(line)
 
     def _write_input(self, node: Node) -> None:
@@ -104,13 +121,22 @@ class Writer:
 
     def _annotation(self, node: Node) -> str:
         meta = node.meta.get("tensor_meta")
-        if not self._verbose or meta is None:
+        if not self._verbose or not isinstance(meta, TensorMetadata):
             return ""
-        return f': "{_short(meta.dtype)}{list(meta.shape)}"'
+        text = f"{_short(meta.dtype)}{list(meta.shape)}"
+        if self._include_stride:
+            text += str(list(meta.stride))
+        if self._include_device:
+            text += str(node.meta.get("device", "cpu"))
+        return f': "{self._paint(text, "34")}"'
+
+    def _paint(self, text: str, style: str) -> str:
+        """The text in a colour of terminals, where colours are asked for."""
+        return f"\x1b[{style}m{text}\x1b[0m" if self._colored else text
 
     def _expression(self, node: Node) -> str:
         if node.op == "get_attr":
-            return f"{self._root}.{node.target}"
+            return self._path(node.target)
         if node.op == "call_module":
             return f"{self._path(node.target)}({self._arguments(node.args, node.kwargs)})"
         if node.op == "call_method":

@@ -328,8 +328,14 @@ class Graph:
     def python_code(
         self, root_module: str = "self", *, verbose: bool = False, **kwargs: object
     ) -> PythonCode:
-        """The source of `forward`. verbose: with the types of tensors and where nodes came from."""
-        return Writer(self, root_module, verbose).write()
+        """The source of `forward`. verbose: with the types of tensors and where nodes came from.
+
+        With `include_stride`, `include_device` types say more; `additional_meta` lists keys of
+        nodes' meta to be shown; `colored`: for a terminal.
+        """
+        known = ("include_stride", "include_device", "colored", "additional_meta")
+        options = {name: kwargs[name] for name in known if name in kwargs}
+        return Writer(self, root_module, verbose, **options).write()
 
 
 def _attribute(root: object, path: str) -> object:

@@ -46,6 +46,18 @@ def _set_path(module: Module, path: str, value: object) -> None:
     setattr(module, name, value)
 
 
+def _split_arguments(text: str) -> list[str]:
+    """The arguments of a definition: commas within brackets divide nothing."""
+    items, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            items.append("")
+        else:
+            items[-1] += letter
+    return [item.strip() for item in items]
+
+
 class GraphModule(Module):
     """A module that runs `graph`. `root` has what the graph reads and calls: a module or a dict.
 
@@ -121,15 +133,40 @@ class GraphModule(Module):
         include_stride: bool = False,
         include_device: bool = False,
         colored: bool = False,
-        **kwargs: object,
+        *,
+        fast_sympy_print: bool = False,
+        expanded_def: bool = False,
+        additional_meta: list[str] | None = None,
     ) -> str:
-        """Prints the code with the types of tensors; gives it."""
-        source = self.graph.python_code(verbose=True).src.strip("\n")
-        body = "\n".join(f"    {line}" if line else "" for line in source.split("\n"))
-        text = f"class {type(self).__name__}(torch.nn.Module):\n{body}\n"
+        """Prints the code, with the types of tensors, of this module and those it calls; gives it.
+
+        include_stride, include_device: types say more. colored: for a terminal. expanded_def: an
+        argument a line. additional_meta: keys of nodes' meta that are shown.
+        """
+        options = {
+            "include_stride": include_stride,
+            "include_device": include_device,
+            "colored": colored,
+            "additional_meta": additional_meta,
+        }
+        text = self._readable(type(self).__name__, options, expanded_def)
         if print_output:
             print(text)
         return text
+
+    def _readable(self, name: str, options: dict[str, object], expanded: bool) -> str:
+        source = self.graph.python_code(verbose=True, **options).src.strip("\n")
+        if expanded:
+            head, body = source.split("):\n", 1)
+            name_of, _, arguments = head.partition("(")
+            items = "".join(f"    {item},\n" for item in _split_arguments(arguments))
+            source = f"{name_of}(\n{items}):\n{body}"
+        parts = [source]
+        for child, module in self.named_children():
+            if isinstance(module, GraphModule):
+                parts.append(module._readable(child, options, expanded).rstrip("\n"))
+        body = "\n".join(f"    {line}" if line else "" for line in "\n\n".join(parts).split("\n"))
+        return f"class {name}(torch.nn.Module):\n{body}\n"
 
     def __str__(self) -> str:
         return "\n".join(

@@ -267,6 +267,13 @@ def test_missing_attribute():
     assert fx.GraphModule({"weight": torch.ones(1)}, graph)().item() == 1
 
 
+def test_attributes_of_modules_named_by_numbers():
+    graph = fx.Graph()
+    graph.output(graph.get_attr("0.weight"))
+    gm = fx.GraphModule(nn.Sequential(nn.Linear(2, 1)), graph)
+    assert gm().shape == (1, 2) and 'getattr(self, "0").weight' in gm.code
+
+
 def test_shape_propagation():
     from rushlight.fx.passes.shape_prop import ShapeProp
 
