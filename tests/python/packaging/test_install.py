@@ -90,6 +90,7 @@ def test_the_examples_are_the_programs_of_the_examples_folder():
     assert example("python") == body
 
 
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer's code")
 def test_sizes(prefix):
     """The README's promise: under 15 MB without the code generator, under 60 MB with it."""
     generator = prefix / "lib" / "librushlight_codegen.so"
