@@ -57,6 +57,22 @@ void track_views(const Invocation& inv, Creation creation) {
   }
 }
 
+// Gives the nodes of a composition's results its name, if it has one and they are its own.
+void name_results(const Invocation& inv, uint64_t first_node) {
+  const char* name = inv.op->node_of(inv);
+  if (name == nullptr) {
+    return;
+  }
+  for_each_tensor(inv.results, inv.result_count, [&](const Tensor& result) {
+    NodePtr node = grad_fn(result);
+    if (node && node->sequence() >= first_node) {
+      if (auto* made = dynamic_cast<OperatorNode*>(node.get())) {
+        made->rename(name);
+      }
+    }
+  });
+}
+
 // Makes the floating-point results results of `node`.
 void set_histories(const Invocation& inv, const NodePtr& node) {
   uint32_t output = 0;
@@ -173,14 +189,18 @@ void record(Invocation& inv) {
   switch (inv.form) {
     case Form::Functional:
       if (op.kind == Kind::Composition && op.differentiable) {
+        uint64_t first_node = next_node_number();
         pass(inv, kAutogradDoor);
+        name_results(inv, first_node);
       } else {
         record_functional(inv);
       }
       return;
     case Form::Inplace:
       if (op.kind == Kind::Composition) {
+        uint64_t first_node = next_node_number();
         record_inplace_composition(inv);
+        name_results(inv, first_node);
       } else {
         record_inplace(inv);
       }

@@ -52,6 +52,10 @@ std::shared_ptr<std::atomic<bool>> make_alive() {
 
 }  // namespace
 
+uint64_t next_node_number() {
+  return next_sequence;
+}
+
 Node::Node() : sequence_(next_sequence++) {
   if (thread_state.anomaly_mode) {
     NodeExtra& extra = require_extra();

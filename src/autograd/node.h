@@ -94,6 +94,9 @@ struct NodeExtra {
   void* python = nullptr;     // the Python object of this node, not owned
 };
 
+// The number that this thread's next node gets.
+uint64_t next_node_number();
+
 class RUSHLIGHT_API Node {
  public:
   Node();

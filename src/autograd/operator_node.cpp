@@ -148,6 +148,7 @@ OperatorNode* OperatorNode::make(const Invocation& inv, const Tensor& original) 
   NodeLayout layout(inv);
   OperatorNode* node = layout.place(op);
   NodePtr owner(node);  // until all is filled in
+  node->name_ = op.node_of(inv);
   Edge* edge = node->edges_;
   Filler filler{node->records_, reinterpret_cast<int64_t*>(edge + layout.argument_tensors)};
   auto add = [&](const Tensor& tensor, bool save, int argument) {
@@ -270,19 +271,17 @@ void OperatorNode::release_saved() {
 }
 
 std::string OperatorNode::name() const {
-  return backward_name(*op_);
+  return name_ != nullptr ? name_ : backward_name(*op_);
 }
 
 std::string backward_name(const Operator& op) {
   std::string name;
   bool upper = true;
   for (char c : op.name()) {
-    if (c == '_') {
-      upper = true;
-    } else {
+    if (c != '_') {
       name += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-      upper = false;
     }
+    upper = c == '_' || (c >= '0' && c <= '9');  // "Log1P"
   }
   if (name == "Copy") {
     return "CopyBackwards";

@@ -42,6 +42,7 @@ class OperatorNode final : public Node {
 
   TensorList apply(TensorList&& gradients) override;
   std::string name() const override;
+  void rename(const char* name) { name_ = name; }
   uint32_t input_count() const override { return result_count_; }
   InputMetadata input(uint32_t i) const override;
   void release_saved() override;
@@ -62,6 +63,7 @@ class OperatorNode final : public Node {
   Tensor unpack(const SavedTensor& saved);
 
   const Operator* op_;
+  const char* name_ = nullptr;  // null: it follows from the operator's
   ArgumentRecord* arguments_ = nullptr;
   TensorRecord* records_ = nullptr;
   uint16_t argument_count_ = 0;

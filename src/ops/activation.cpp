@@ -151,10 +151,13 @@ RUSHLIGHT_OPERATORS(activation) {
       });
   op("selu(Tensor self) -> Tensor", kFunction | kInplace)
       .doc("Self-normalising elu.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return elu_body(e, loop::constant(kSeluAlpha, e.dtype()),
-                        loop::constant(kSeluScale, e.dtype()), loop::constant(1, e.dtype()));
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) {
+                     return elu_body(e, loop::constant(kSeluAlpha, e.dtype()),
+                                     loop::constant(kSeluScale, e.dtype()),
+                                     loop::constant(1, e.dtype()));
+                   })
+      .node("EluBackward0");
   op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", kFunction | kInplace)
       .doc("max(0, x) + min(0, alpha (exp(x / alpha) - 1)).")
       .elementwise(Rule::Promote, [](Elementwise& e) {
@@ -238,7 +241,8 @@ RUSHLIGHT_OPERATORS(activation) {
       .gradient("self", [](Gradient& g) { g.set(0, mul(g.grad(), sigmoid(neg(g.tensor(0))))); });
   op("glu(Tensor self, int dim=-1) -> Tensor", kNN | kOut)
       .doc("The first half along dim times the sigmoid of the second.")
-      .composition(glu_split);
+      .composition(glu_split)
+      .node("GluBackward0");
   op("_prelu(Tensor self, Tensor weight) -> Tensor", kInternal)
       .doc("x above zero, weight * x below.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
@@ -247,7 +251,8 @@ RUSHLIGHT_OPERATORS(activation) {
       });
   op("prelu(Tensor self, Tensor weight) -> Tensor", kFunction | kMethod)
       .doc("leaky_relu with a slope for each channel, or one for all.")
-      .composition(prelu_channels);
+      .composition(prelu_channels)
+      .node("PreluKernelBackward0");
 }
 
 }  // namespace rushlight

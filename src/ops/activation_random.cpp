@@ -42,7 +42,8 @@ RUSHLIGHT_OPERATORS(activation_random) {
      "bool training=False, Generator? generator=None) -> Tensor",
      kFunction | kInplace)
       .doc("leaky_relu with a random slope for each element while training.")
-      .composition(rrelu_of);
+      .composition(rrelu_of)
+      .node("RreluWithNoiseBackward0");
 }
 
 }  // namespace rushlight

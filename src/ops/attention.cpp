@@ -296,7 +296,12 @@ RUSHLIGHT_OPERATORS(attention) {
      "bool enable_gqa=False) -> Tensor",
      kNN)
       .doc("softmax(scale query key^T + mask) value, (B, H, L, E); no matrix of scores is held.")
-      .composition(attention_of);
+      .composition(attention_of)
+      .node([](const Invocation& inv) {
+        return inv.arguments[0].tensor().dim() == 4 && inv.arguments[4].to_scalar().to_double() == 0
+                   ? "ScaledDotProductFlashAttentionForCpuBackward0"
+                   : "UnsafeViewBackward0";
+      });
 }
 
 }  // namespace rushlight

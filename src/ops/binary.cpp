@@ -145,11 +145,15 @@ RUSHLIGHT_OPERATORS(binary) {
      kFunction | kMethod | kNumbers)
       .doc("other - alpha * self.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 1, 0, "rsub"); })
-      .gradient("", [](Gradient& g) {
-        g.set(1, g.grad());
-        if (g.needs(0)) {
-          g.set(0, scaled(neg(g.grad()), g.scalar(2)));
-        }
+      .gradient("",
+                [](Gradient& g) {
+                  g.set(1, g.grad());
+                  if (g.needs(0)) {
+                    g.set(0, scaled(neg(g.grad()), g.scalar(2)));
+                  }
+                })
+      .node([](const Invocation& inv) {
+        return is_number(inv.arguments[1]) ? "RsubBackward1" : "RsubBackward0";
       });
   op("mul.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("self * other.")
@@ -182,7 +186,8 @@ RUSHLIGHT_OPERATORS(binary) {
         check_divisor("div", other, result_type(self, other));
         return _div_rounded(self, other, mode);
       })
-      .casts_out();
+      .casts_out()
+      .node("DivBackward2");
   op("floor_divide(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("Division rounded down.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
@@ -201,7 +206,10 @@ RUSHLIGHT_OPERATORS(binary) {
         check_divisor("remainder", other, result_type(self, other));
         return _remainder(self, other);
       })
-      .casts_out();
+      .casts_out()
+      .node([](const Invocation& inv) {
+        return is_number(inv.arguments[1]) ? "RemainderBackward0" : "RemainderBackward1";
+      });
   op("_fmod(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
       .doc("C's fmod, without a check for zero.")
       .elementwise(Rule::Promote,
@@ -212,17 +220,27 @@ RUSHLIGHT_OPERATORS(binary) {
         check_divisor("fmod", other, result_type(self, other));
         return _fmod(self, other);
       })
-      .casts_out();
+      .casts_out()
+      .node([](const Invocation& inv) {
+        return is_number(inv.arguments[1]) ? "FmodBackward0" : "FmodBackward1";
+      });
   op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kBinaryEither)
       .doc("self to the power of exponent.")
-      .elementwise(Rule::Promote, power);
+      .elementwise(Rule::Promote, power)
+      .node([](const Invocation& inv) {
+        if (is_number(inv.arguments[0])) {
+          return "PowBackward2";
+        }
+        return is_number(inv.arguments[1]) ? "PowBackward0" : "PowBackward1";
+      });
   op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", kFunction | kOut)
       .doc("A number to the power of a tensor.")
       .composition([](Scalar self, const Tensor& exponent) -> Tensor {
         Tensor base = make_scalar_tensor(self, self.dtype());
         base.impl()->set(TensorImpl::kWrappedNumber, true);
         return pow(base, exponent);
-      });
+      })
+      .node("PowBackward2");
   op("maximum(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("The greater of each pair; NaN where either is.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return loop::max(e.in(0), e.in(1)); });

@@ -192,13 +192,20 @@ RUSHLIGHT_OPERATORS(copy) {
       .doc("A number in every element.")
       .kernel_into(written(
           +[](const Tensor&, Scalar) {}, kernels::fill, Overlap::Allow))
-      .gradient("", zero_gradient);
+      .gradient("", zero_gradient)
+      .node([](const Invocation& inv) {
+        return inv.form == Form::Inplace ? "FillBackward2" : "FillBackward0";
+      });
   op("fill.Tensor(Tensor self, Tensor value) -> Tensor", kFunction | kInplace | kOut)
       .doc("The number of a 0-dim tensor in every element.")
       .kernel_into(written(check_fill_value, kernels::copy, Overlap::Allow))
-      .gradient("", [](Gradient& g) {
-        zero_gradient(g);
-        g.set(1, g.grad());
+      .gradient("",
+                [](Gradient& g) {
+                  zero_gradient(g);
+                  g.set(1, g.grad());
+                })
+      .node([](const Invocation& inv) {
+        return inv.form == Form::Inplace ? "FillBackward3" : "FillBackward1";
       });
   op("zero(Tensor self) -> Tensor", kInplace | kOut)
       .doc("Zero in every element.")

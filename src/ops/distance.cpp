@@ -103,15 +103,18 @@ Tensor bilinear_of(const Tensor& input1, const Tensor& input2, const Tensor& wei
 RUSHLIGHT_OPERATORS(distance) {
   op("cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", kFunction)
       .doc("The p-norm distances between all rows of two batches of matrices.")
-      .composition(cdist_of);
+      .composition(cdist_of)
+      .node("CdistBackward0");
   op("pdist(Tensor self, float p=2.) -> Tensor", kFunction)
       .doc("The p-norm distances between all pairs of rows.")
-      .composition(pdist_of);
+      .composition(pdist_of)
+      .node("PdistBackward0");
   op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", kFunction | kMethod | kOut)
       .doc("The p-norm of self - other.")
       .composition([](const Tensor& self, const Tensor& other, Scalar p) -> Tensor {
         return norm(sub(self, other), p);
-      });
+      })
+      .node("DistBackward0");
   op("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
      kFunction)
       .doc("input1^T W_k input2 + bias_k for each output k, over the last dimension.")

@@ -406,7 +406,11 @@ Tensor tensordot_of(const Tensor& self, const Tensor& other, IntArrayRef dims_se
 RUSHLIGHT_OPERATORS(einsum) {
   op("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kFunction)
       .doc("Sums of products over named dimensions: einsum('bij,bjk->bik', a, b).")
-      .composition(einsum_of);
+      .composition(einsum_of)
+      .node([](const Invocation& inv) {
+        return inv.arguments[1].tensors().size() > 1 ? "ViewBackward0"
+                                                     : static_cast<const char*>(nullptr);
+      });
   op("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
      kFunction | kOut)
       .doc("Contraction of self's dims_self with other's dims_other.")

@@ -206,52 +206,62 @@ RUSHLIGHT_OPERATORS(interpolate) {
      "-> Tensor",
      kNN)
       .doc("Resizes to the nearest elements.")
-      .composition(resize_lists<Method::Nearest, 1>);
+      .composition(resize_lists<Method::Nearest, 1>)
+      .node("UpsampleNearest1DBackward0");
   op("upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
      "-> Tensor",
      kNN)
       .doc("Resizes to the nearest elements.")
-      .composition(resize_lists<Method::Nearest, 2>);
+      .composition(resize_lists<Method::Nearest, 2>)
+      .node("UpsampleNearest2DBackward0");
   op("upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
      "-> Tensor",
      kNN)
       .doc("Resizes to the nearest elements.")
-      .composition(resize_lists<Method::Nearest, 3>);
+      .composition(resize_lists<Method::Nearest, 3>)
+      .node("UpsampleNearest3DBackward0");
   op("_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
      "-> Tensor",
      kNN)
       .doc("Resizes to the nearest elements.")
-      .composition(resize_lists<Method::NearestExact, 1>);
+      .composition(resize_lists<Method::NearestExact, 1>)
+      .node("UpsampleNearestExact1DBackward0");
   op("_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
      "-> Tensor",
      kNN)
       .doc("Resizes to the nearest elements.")
-      .composition(resize_lists<Method::NearestExact, 2>);
+      .composition(resize_lists<Method::NearestExact, 2>)
+      .node("UpsampleNearestExact2DBackward0");
   op("_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
      "-> Tensor",
      kNN)
       .doc("Resizes to the nearest elements.")
-      .composition(resize_lists<Method::NearestExact, 3>);
+      .composition(resize_lists<Method::NearestExact, 3>)
+      .node("UpsampleNearestExact3DBackward0");
   op("upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
      "float[]? scale_factors) -> Tensor",
      kNN)
       .doc("Resizes by interpolation.")
-      .composition(smooth_lists<Method::Linear, 1>);
+      .composition(smooth_lists<Method::Linear, 1>)
+      .node("UpsampleLinear1DBackward0");
   op("upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
      "float[]? scale_factors) -> Tensor",
      kNN)
       .doc("Resizes by interpolation.")
-      .composition(smooth_lists<Method::Linear, 2>);
+      .composition(smooth_lists<Method::Linear, 2>)
+      .node("UpsampleBilinear2DBackward0");
   op("upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
      "float[]? scale_factors) -> Tensor",
      kNN)
       .doc("Resizes by interpolation.")
-      .composition(smooth_lists<Method::Linear, 3>);
+      .composition(smooth_lists<Method::Linear, 3>)
+      .node("UpsampleTrilinear3DBackward0");
   op("upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
      "float[]? scale_factors) -> Tensor",
      kNN)
       .doc("Resizes by interpolation.")
-      .composition(smooth_lists<Method::Cubic, 2>);
+      .composition(smooth_lists<Method::Cubic, 2>)
+      .node("UpsampleBicubic2DBackward0");
 }
 
 }  // namespace rushlight

@@ -242,6 +242,18 @@ Expr huber(Elementwise& e, Expr delta) {
   return loop::where(gap < delta, gap * gap * 0.5, delta * (gap - delta * 0.5));
 }
 
+const char* cross_entropy_node(const Invocation& inv) {
+  const Tensor& input = inv.arguments[0].tensor();
+  if (inv.arguments[1].tensor().is_floating_point()) {
+    constexpr int64_t kMean = 1;
+    return inv.arguments[3].to_int() == kMean ? "DivBackward1" : "NegBackward0";
+  }
+  if (inv.arguments[5].to_scalar().to_double() != 0) {
+    return "AddBackward0";
+  }
+  return input.dim() > 2 ? "NllLoss2DBackward0" : "NllLossBackward0";
+}
+
 }  // namespace
 
 RUSHLIGHT_OPERATORS(loss) {
@@ -279,12 +291,16 @@ RUSHLIGHT_OPERATORS(loss) {
      kNN)
       .doc(
           "Cross entropy of logits (N, C, ...) with classes (N, ...) or probabilities (N, C, ...).")
-      .composition(cross_entropy_of);
+      .composition(cross_entropy_of)
+      .node(cross_entropy_node);
   op("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
      "int ignore_index=-100) -> Tensor",
      kNN)
       .doc("Minus the log-probability of the target classes.")
-      .composition(nll_loss_of);
+      .composition(nll_loss_of)
+      .node([](const Invocation& inv) {
+        return inv.arguments[0].tensor().dim() > 2 ? "NllLoss2DBackward0" : "NllLossBackward0";
+      });
   op("_squared_error(Tensor self, Tensor target) -> Tensor", kInternal)
       .doc("(self - target)^2.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
@@ -295,7 +311,8 @@ RUSHLIGHT_OPERATORS(loss) {
       .doc("Mean squared error.")
       .composition([](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
         return reduce_loss(_squared_error(self, target), reduction);
-      });
+      })
+      .node("MseLossBackward0");
   op("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", kNN)
       .doc("Mean absolute error.")
       .composition([](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
@@ -319,7 +336,8 @@ RUSHLIGHT_OPERATORS(loss) {
             }
             return beta == 0 ? l1_loss(self, target, reduction)
                              : reduce_loss(_smooth_l1(self, target, beta), reduction);
-          });
+          })
+      .node("SmoothL1LossBackward0");
   op("_huber(Tensor self, Tensor target, float delta) -> Tensor", kInternal)
       .doc("Squared below delta, linear above.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return huber(e, e.scalar(2)); });
@@ -333,7 +351,8 @@ RUSHLIGHT_OPERATORS(loss) {
                    "huber_loss does not support non-positive values for delta, got ", delta);
             }
             return reduce_loss(_huber(self, target, delta), reduction);
-          });
+          })
+      .node("HuberLossBackward0");
   op("_binary_cross_entropy(Tensor self, Tensor target) -> Tensor", kInternal)
       .doc("-(t log x + (1 - t) log(1 - x)), logarithms limited to -100.")
       .elementwise(Rule::Promote,
@@ -358,7 +377,8 @@ RUSHLIGHT_OPERATORS(loss) {
      "-> Tensor",
      kNN | kOut)
       .doc("Cross entropy of probabilities with targets in [0, 1].")
-      .composition(bce_of);
+      .composition(bce_of)
+      .node("BinaryCrossEntropyBackward0");
   op("_bce_with_logits(Tensor self, Tensor target) -> Tensor", kInternal)
       .doc("(1 - t) x - log_sigmoid(x).")
       .elementwise(Rule::Promote,
@@ -380,7 +400,8 @@ RUSHLIGHT_OPERATORS(loss) {
      "Tensor? pos_weight=None, int reduction=1) -> Tensor",
      kFunction)
       .doc("Binary cross entropy of logits, exact far from zero.")
-      .composition(bce_with_logits_of);
+      .composition(bce_with_logits_of)
+      .node("BinaryCrossEntropyWithLogitsBackward0");
   op("_kl_div(Tensor self, Tensor target, bool log_target) -> Tensor", kInternal)
       .doc("target * (log(target) - self).")
       .elementwise(Rule::Promote, [](Elementwise& e) {

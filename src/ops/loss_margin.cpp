@@ -191,10 +191,12 @@ RUSHLIGHT_OPERATORS(loss_margin) {
      "-> Tensor",
      kFunction)
       .doc("The p-norm of x1 - x2 + eps along the last dimension.")
-      .composition(distance);
+      .composition(distance)
+      .node("NormBackward1");
   op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", kFunction)
       .doc("The cosine of the angle between x1 and x2 along dim; norms are at least eps.")
-      .composition(cosine_along);
+      .composition(cosine_along)
+      .node("SumBackward1");
   op("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, "
      "int reduction=1) -> Tensor",
      kFunction)
@@ -222,15 +224,18 @@ RUSHLIGHT_OPERATORS(loss_margin) {
       .composition(poisson_nll);
   op("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", kNN | kOut)
       .doc("log(1 + exp(-target * x)).")
-      .composition(soft_margin);
+      .composition(soft_margin)
+      .node("SoftMarginLossBackward0");
   op("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, "
      "Tensor? weight=None, int reduction=1) -> Tensor",
      kNN | kOut)
       .doc("Mean over the other classes of max(0, margin - x[target] + x[i])^p.")
-      .composition(multi_margin);
+      .composition(multi_margin)
+      .node("MultiMarginLossBackward0");
   op("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", kNN | kOut)
       .doc("Sum over labels and other classes of max(0, 1 - (x[label] - x[i])), by the classes.")
-      .composition(multilabel_margin);
+      .composition(multilabel_margin)
+      .node("MultilabelMarginLossBackward0");
 }
 
 }  // namespace rushlight

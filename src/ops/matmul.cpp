@@ -354,6 +354,31 @@ Tensor outer_of(const Tensor& self, const Tensor& vec2) {
   return mul(unsqueeze(self, 1), vec2);
 }
 
+// The operator that PyTorch ends a linear layer with.
+const char* linear_node(const Invocation& inv) {
+  const Tensor& input = inv.arguments[0].tensor();
+  bool biased = inv.arguments[2].is_tensor();
+  if (input.dim() == 2) {
+    return biased ? "AddmmBackward0" : "MmBackward0";
+  }
+  if (!biased) {
+    return input.dim() == 1 ? "SqueezeBackward4" : "UnsafeViewBackward0";
+  }
+  return input.is_contiguous() ? "ViewBackward0" : "AddBackward0";
+}
+
+const char* matmul_node(const Invocation& inv) {
+  int64_t left = inv.arguments[0].tensor().dim();
+  int64_t right = inv.arguments[1].tensor().dim();
+  if (left <= 2 && right <= 2) {
+    if (right == 1) {
+      return left == 1 ? "DotBackward0" : "MvBackward0";
+    }
+    return left == 1 ? "SqueezeBackward4" : "MmBackward0";
+  }
+  return left == 2 ? "CloneBackward0" : "UnsafeViewBackward0";
+}
+
 }  // namespace
 
 RUSHLIGHT_OPERATORS(matmul) {
@@ -379,22 +404,28 @@ RUSHLIGHT_OPERATORS(matmul) {
   op("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kNN | kOut)
       .doc("input @ weight^T + bias: (..., K) with (N, K) and (N) gives (..., N).")
       .kernel(linear_kernel)
-      .gradient("input:weight weight:input", linear_gradient);
+      .gradient("input:weight weight:input", linear_gradient)
+      .node(linear_node);
   op("matmul(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("Matrix product with NumPy's rules for vectors and batches.")
-      .composition(matmul_of);
+      .composition(matmul_of)
+      .node(matmul_node);
   op("linalg_matmul(Tensor input, Tensor other) -> Tensor", kFunction | kOut)
       .doc("Another name of matmul.")
-      .composition(matmul_of);
+      .composition(matmul_of)
+      .node(matmul_node);
   op("mv(Tensor self, Tensor vec) -> Tensor", kFunction | kMethod | kOut)
       .doc("Product of a matrix and a vector.")
-      .composition(mv_of);
+      .composition(mv_of)
+      .node("MvBackward0");
   op("dot(Tensor self, Tensor tensor) -> Tensor", kFunction | kMethod | kOut)
       .doc("Inner product of two vectors.")
-      .composition(dot_of);
+      .composition(dot_of)
+      .node("DotBackward0");
   op("vdot(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("dot, for real vectors.")
-      .composition(dot_of);
+      .composition(dot_of)
+      .node("VdotBackward0");
   op("inner(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("Sums of products along the last dimension of both.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
@@ -428,7 +459,8 @@ RUSHLIGHT_OPERATORS(matmul) {
         }
         Tensor column = unsqueeze(self.dim() == 0 ? expand(self, {1}) : self, 1);
         return squeeze(addmm(column, mat, unsqueeze(vec, 1), beta, alpha), 1);
-      });
+      })
+      .node("AddmvBackward0");
   op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      kUnary)
       .doc("beta * self + alpha * outer(vec1, vec2).")
@@ -444,7 +476,8 @@ RUSHLIGHT_OPERATORS(matmul) {
         Tensor product = scaled(whole, alpha);
         return to(beta == Scalar(0) ? product : add(scaled(self, beta), product), dtype);
       })
-      .casts_out();
+      .casts_out()
+      .node("AddrBackward0");
   op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
      "-> Tensor",
      kUnary)
@@ -455,7 +488,8 @@ RUSHLIGHT_OPERATORS(matmul) {
         auto taken = [&](const Scalar& x) { return integers ? Scalar(x.to_int()) : x; };
         Tensor product = scaled(sum(bmm(batch1, batch2), {0}, false, self.dtype()), taken(alpha));
         return taken(beta) == Scalar(0) ? product : add(scaled(self, taken(beta)), product);
-      });
+      })
+      .node("AddbmmBackward0");
 }
 
 }  // namespace rushlight

@@ -284,16 +284,19 @@ RUSHLIGHT_OPERATORS(norm) {
       .composition(norm_text);
   op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", kFunction | kOut)
       .doc("The cross products of vectors of three elements along a dimension.")
-      .composition(cross_of);
+      .composition(cross_of)
+      .node("LinalgCrossBackward0");
   op("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", kFunction | kMethod | kOut)
       .doc("Cross products along `dim`, or the first dimension of size 3.")
-      .composition(cross_first);
+      .composition(cross_first)
+      .node("LinalgCrossBackward0");
   op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", kFunction | kOut)
       .doc("The inner products along a dimension.")
       .composition([](const Tensor& x, const Tensor& y, int64_t dim) -> Tensor {
         const Tensor product = mul(x, y);
         return sum(product, {dim}, false, product.dtype());
-      });
+      })
+      .node("SumBackward1");
   op("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
      kFunction)
       .doc("diagonal, of the last two dimensions.")
@@ -310,7 +313,8 @@ RUSHLIGHT_OPERATORS(norm) {
       .casts_out();
   op("linalg_multi_dot(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("The product of many matrices, in the order that costs least.")
-      .composition(multi_dot_of);
+      .composition(multi_dot_of)
+      .node("ViewBackward0");
   op("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", kFunction)
       .doc("The powers 0 ... N - 1 of each element, along a new last dimension.")
       .composition(vander_of);

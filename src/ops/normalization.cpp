@@ -380,7 +380,8 @@ RUSHLIGHT_OPERATORS(normalization) {
      "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
      kFunction)
       .doc("Normalises the last dimensions to mean 0 and variance 1, then scales and shifts.")
-      .composition(layer_norm_of);
+      .composition(layer_norm_of)
+      .node("NativeLayerNormBackward0");
   rows(op("_rms_norm(Tensor self, Tensor? weight, float eps, int dim, bool keepdim) "
           "-> (Tensor, Tensor)",
           kInternal)
@@ -409,12 +410,14 @@ RUSHLIGHT_OPERATORS(normalization) {
      "-> Tensor",
      kFunction)
       .doc("Divides the last dimensions by their root mean square, then scales.")
-      .composition(rms_norm_of);
+      .composition(rms_norm_of)
+      .node("MulBackward0");
   op("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
      "float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
      kFunction)
       .doc("Normalises groups of channels of (N, C, ...), then scales and shifts each channel.")
-      .composition(group_norm_of);
+      .composition(group_norm_of)
+      .node("NativeGroupNormBackward0");
 }
 
 }  // namespace rushlight

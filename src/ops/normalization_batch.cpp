@@ -162,13 +162,15 @@ RUSHLIGHT_OPERATORS(normalization_batch) {
      "-> Tensor",
      kFunction)
       .doc("Normalises each channel of (N, C, ...) over the batch, or by running statistics.")
-      .composition(batch_norm_of);
+      .composition(batch_norm_of)
+      .node("NativeBatchNormBackward0");
   op("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
      "Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "
      "-> Tensor",
      kFunction)
       .doc("Normalises each channel of each sample of (N, C, ...).")
-      .composition(instance_norm_of);
+      .composition(instance_norm_of)
+      .node("ViewBackward0");
 }
 
 }  // namespace rushlight

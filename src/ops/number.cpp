@@ -180,7 +180,8 @@ RUSHLIGHT_OPERATORS(number) {
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
         return mul(self, pow(Scalar(2.0), other));
       })
-      .casts_out();
+      .casts_out()
+      .node("LdexpBackward0");
   op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", kFunction | kMethod | kOut)
       .doc("self as mantissa * 2^exponent, the mantissa in [1/2, 1).")
       .kernel(mantissa_exponent)
@@ -205,7 +206,8 @@ RUSHLIGHT_OPERATORS(number) {
   op("kron(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("The Kronecker product.")
       .composition(kron_of)
-      .casts_out();
+      .casts_out()
+      .node("UnsafeViewBackward0");
   op("sum_to_size(Tensor self, SymInt[] size) -> Tensor", kMethod)
       .doc("Sums the dimensions that expand would have repeated.")
       .composition(sum_to);

@@ -177,6 +177,20 @@ Entry& Entry::gradient(std::string_view saves, GradientRule rule) {
   return *this;
 }
 
+bool is_number(const Value& argument) {
+  return !argument.is_tensor() || argument.impl()->has(TensorImpl::kWrappedNumber);
+}
+
+Entry& Entry::node(const char* name) {
+  op_.node_name = name;
+  return *this;
+}
+
+Entry& Entry::node(const char* (*rule)(const Invocation& inv)) {
+  op_.node_name_rule = rule;
+  return *this;
+}
+
 Entry& Entry::not_differentiable() {
   op_.differentiable = false;
   op_.gradient = nullptr;

@@ -95,11 +95,23 @@ class Operator {
   // Whether out= converts to another dtype of the same kind or a higher one: element-wise operators
   // of several tensors and those that compute in floats do, most others do not.
   bool casts_out = false;
+  // The name of the node that autograd prints, "AddmmBackward0", where it does not follow from the
+  // operator's; of a composition, the name that the node of its result gets. A rule tells calls
+  // apart for which PyTorch has several overloads.
+  const char* node_name = nullptr;
+  const char* (*node_name_rule)(const Invocation& inv) = nullptr;
   int inplace_argument = 0;  // which argument the in-place form writes
   std::string samples;       // name of the sample-input maker of the generic tests
 
   const std::string& name() const { return schema.name; }
+  // The name of the node of a call; null where it follows from the operator's.
+  const char* node_of(const Invocation& inv) const {
+    return node_name_rule == nullptr ? node_name : node_name_rule(inv);
+  }
 };
+
+// For rules of node names: whether the argument was given as a number.
+bool is_number(const Value& argument);
 
 // Builds one entry. Functions given to view/kernel/composition are ordinary C++ functions whose
 // parameters follow the schema (ops/unbox.h lists the types).
@@ -127,6 +139,9 @@ class Entry {
   // "result" or "result0", "result1" for results. "x:y": of the gradients, only that of x reads y.
   Entry& gradient(std::string_view saves, GradientRule rule);
   Entry& not_differentiable();
+  // What the node of a call is called; see Operator::node_name.
+  Entry& node(const char* name);
+  Entry& node(const char* (*rule)(const Invocation& inv));
   // Whether an out= tensor may have any dtype that the result can be cast to, or must have the
   // result's own.
   Entry& casts_out(bool casts = true);

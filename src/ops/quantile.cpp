@@ -119,22 +119,26 @@ RUSHLIGHT_OPERATORS(quantile) {
      "str interpolation='linear') -> Tensor",
      kFunction | kMethod | kOut)
       .doc("The q-th quantiles along a dimension; NaN where the row has one.")
-      .composition(quantile_tensor<false>);
+      .composition(quantile_tensor<false>)
+      .node("SqueezeBackward4");
   op("quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, "
      "str interpolation='linear') -> Tensor",
      kFunction | kMethod | kOut)
       .doc("The q-th quantile along a dimension; NaN where the row has one.")
-      .composition(quantile_number<false>);
+      .composition(quantile_number<false>)
+      .node("SqueezeBackward4");
   op("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, "
      "str interpolation='linear') -> Tensor",
      kFunction | kMethod | kOut)
       .doc("The q-th quantiles of the elements that are not NaN.")
-      .composition(quantile_tensor<true>);
+      .composition(quantile_tensor<true>)
+      .node("SqueezeBackward4");
   op("nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, "
      "str interpolation='linear') -> Tensor",
      kFunction | kMethod | kOut)
       .doc("The q-th quantile of the elements that are not NaN.")
-      .composition(quantile_number<true>);
+      .composition(quantile_number<true>)
+      .node("SqueezeBackward4");
 }
 
 }  // namespace rushlight

@@ -120,13 +120,16 @@ Tensor shuffle_channels(const Tensor& self, int64_t groups) {
 RUSHLIGHT_OPERATORS(rearrange) {
   op("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", kFunction)
       .doc("(..., C r^2, H, W) as (..., C, H r, W r).")
-      .composition(shuffle_pixels);
+      .composition(shuffle_pixels)
+      .node("PixelShuffleBackward0");
   op("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", kFunction)
       .doc("(..., C, H r, W r) as (..., C r^2, H, W).")
-      .composition(unshuffle_pixels);
+      .composition(unshuffle_pixels)
+      .node("PixelUnshuffleBackward0");
   op("channel_shuffle(Tensor self, SymInt groups) -> Tensor", kFunction)
       .doc("Deals the channels out over `groups`.")
-      .composition(shuffle_channels);
+      .composition(shuffle_channels)
+      .node("ChannelShuffleBackward0");
 }
 
 }  // namespace rushlight

@@ -121,12 +121,14 @@ RUSHLIGHT_OPERATORS(reduction) {
                 .doc("Sum over dimensions; integers sum as int64."),
             {Combine::Sum, input, {}, RowType::Sum, RowType::Sum})
       .gradient("", sum_gradient)
-      .casts_out();
+      .casts_out()
+      .node("SumBackward1");
   op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod)
       .doc("Sum of all elements; integers sum as int64.")
       .composition([](const Tensor& self, std::optional<DType> dtype) -> Tensor {
         return sum(self, no_dims(), false, dtype);
-      });
+      })
+      .node("SumBackward0");
   reduction(op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, "
                "ScalarType? dtype=None) -> Tensor",
                kFunction | kMethod | kOut)
@@ -150,13 +152,15 @@ RUSHLIGHT_OPERATORS(reduction) {
      kFunction | kMethod | kOut)
       .doc("Mean over dimensions of a floating tensor.")
       .composition(mean_dims)
-      .casts_out();
+      .casts_out()
+      .node("MeanBackward1");
   op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod | kOut)
       .doc("Mean of all elements.")
       .composition([](const Tensor& self, std::optional<DType> dtype) -> Tensor {
         return mean_dims(self, no_dims(), false, dtype);
       })
-      .casts_out();
+      .casts_out()
+      .node("MeanBackward0");
   op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
      "-> Tensor",
      kFunction | kMethod | kOut)
@@ -179,11 +183,13 @@ RUSHLIGHT_OPERATORS(reduction) {
                 .doc("Product over a dimension; integers multiply as int64."),
             {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
       .gradient("self", prod_gradient)
-      .casts_out();
+      .casts_out()
+      .node("ProdBackward1");
   reduction(op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod)
                 .doc("Product of all elements."),
             {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
-      .gradient("self", prod_gradient);
+      .gradient("self", prod_gradient)
+      .node("ProdBackward0");
   reduction(op("all.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
                kFunction | kMethod | kOut)
                 .doc("Whether all elements along dimensions are non-zero."),

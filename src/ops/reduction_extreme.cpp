@@ -128,11 +128,13 @@ RUSHLIGHT_OPERATORS(reduction_extreme) {
   op("max(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("Maximum of all elements.")
       .composition([](const Tensor& self) -> Tensor { return whole_extreme(self, true); })
-      .casts_out();
+      .casts_out()
+      .node("MaxBackward1");
   op("min(Tensor self) -> Tensor", kFunction | kMethod | kOut)
       .doc("Minimum of all elements.")
       .composition([](const Tensor& self) -> Tensor { return whole_extreme(self, false); })
-      .casts_out();
+      .casts_out()
+      .node("MinBackward1");
   // Before the form with dim, for which a tensor of one integer could pass.
   op("max.other(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("Another name of maximum.")
@@ -186,7 +188,8 @@ RUSHLIGHT_OPERATORS(reduction_extreme) {
                self.sizes());
         }
         return {amin(self, dims, keepdim), amax(self, dims, keepdim)};
-      });
+      })
+      .node("AminmaxBackward0");
 }
 
 }  // namespace rushlight

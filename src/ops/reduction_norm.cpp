@@ -105,14 +105,17 @@ RUSHLIGHT_OPERATORS(reduction_norm) {
      "ScalarType? dtype=None) -> Tensor",
      kFunction | kOut)
       .doc("The ord-norm of the elements over dimensions.")
-      .composition(vector_norm);
+      .composition(vector_norm)
+      .node("LinalgVectorNormBackward0");
   op("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", kFunction | kMethod)
       .doc("The p-norm of all elements.")
-      .composition(norm_default);
+      .composition(norm_default)
+      .node("LinalgVectorNormBackward0");
   op("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
      kFunction | kMethod | kOut)
       .doc("The p-norm over dimensions.")
-      .composition(norm_dims);
+      .composition(norm_dims)
+      .node("LinalgVectorNormBackward0");
 }
 
 }  // namespace rushlight

@@ -125,7 +125,8 @@ RUSHLIGHT_OPERATORS(scan) {
       .gradient("result1", extreme_scan_gradient);
   op("logcumsumexp(Tensor self, int dim) -> Tensor", kFunction | kMethod | kOut)
       .doc("log of the running sum of exp along a dimension.")
-      .composition(log_cum_sum_exp);
+      .composition(log_cum_sum_exp)
+      .node("LogcumsumexpBackward0");
 }
 
 }  // namespace rushlight

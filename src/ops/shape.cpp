@@ -342,13 +342,16 @@ RUSHLIGHT_OPERATORS(shape) {
       .doc(
           "A copy turned `k` quarters in the plane of two dimensions, from the first to the "
           "second.")
-      .composition(rotate);
+      .composition(rotate)
+      .node("Rot90Backward0");
   op("repeat(Tensor self, SymInt[] repeats) -> Tensor", kMethod)
       .doc("Copies of the tensor along each dimension; new dimensions are added in front.")
-      .composition(repeat_sizes);
+      .composition(repeat_sizes)
+      .node("RepeatBackward0");
   op("tile(Tensor self, SymInt[] dims) -> Tensor", kFunction | kMethod)
       .doc("Like repeat; missing numbers are 1.")
-      .composition(tile_sizes);
+      .composition(tile_sizes)
+      .node("RepeatBackward0");
   op("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", kFunction)
       .doc("Index i, `repeats[i]` times.")
       .kernel(repeat_indices)
@@ -393,7 +396,8 @@ RUSHLIGHT_OPERATORS(shape) {
                self.dim());
         }
         return sum(diagonal(self));
-      });
+      })
+      .node("TraceBackward0");
 }
 
 }  // namespace rushlight

@@ -220,6 +220,19 @@ Tensor one_hot_rows(const Tensor& self, int64_t classes) {
   return scatter_(zeros(sizes, self.options()), -1, unsqueeze(self, -1), 1);
 }
 
+// As the padding operators of one, two and three dimensions name theirs.
+const char* pad_node(const Invocation& inv) {
+  static constexpr const char* kNames[2][3] = {
+      {"ReflectionPad1DBackward0", "ReflectionPad2DBackward0", "ReflectionPad3DBackward0"},
+      {"ReplicationPad1DBackward0", "ReplicationPad2DBackward0", "ReplicationPad3DBackward0"}};
+  std::string_view mode = inv.arguments[2].text();
+  size_t dims = inv.arguments[1].ints().size() / 2;
+  if ((mode != "reflect" && mode != "replicate") || dims < 1 || dims > 3) {
+    return nullptr;
+  }
+  return kNames[mode == "reflect" ? 0 : 1][dims - 1];
+}
+
 }  // namespace
 
 RUSHLIGHT_OPERATORS(shape_pad) {
@@ -239,7 +252,8 @@ RUSHLIGHT_OPERATORS(shape_pad) {
       .doc(
           "Pads by a number, or by the tensor's own elements: \"reflect\", \"replicate\", "
           "\"circular\".")
-      .composition(pad_mode);
+      .composition(pad_mode)
+      .node(pad_node);
   op("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", kNN)
       .doc("Pads by the elements of the other end.")
       .composition([](const Tensor& self, IntArrayRef pad) {
@@ -247,22 +261,28 @@ RUSHLIGHT_OPERATORS(shape_pad) {
       });
   op("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", kNN)
       .doc("Mirrors the tensor at the borders of its last dimension.")
-      .composition(pad_fixed<Mode::Reflect, 1>);
+      .composition(pad_fixed<Mode::Reflect, 1>)
+      .node("ReflectionPad1DBackward0");
   op("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", kNN)
       .doc("Mirrors the tensor at the borders of its last two dimensions.")
-      .composition(pad_fixed<Mode::Reflect, 2>);
+      .composition(pad_fixed<Mode::Reflect, 2>)
+      .node("ReflectionPad2DBackward0");
   op("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", kNN)
       .doc("Mirrors the tensor at the borders of its last three dimensions.")
-      .composition(pad_fixed<Mode::Reflect, 3>);
+      .composition(pad_fixed<Mode::Reflect, 3>)
+      .node("ReflectionPad3DBackward0");
   op("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", kNN)
       .doc("Repeats the elements at the borders of the last dimension.")
-      .composition(pad_fixed<Mode::Replicate, 1>);
+      .composition(pad_fixed<Mode::Replicate, 1>)
+      .node("ReplicationPad1DBackward0");
   op("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", kNN)
       .doc("Repeats the elements at the borders of the last two dimensions.")
-      .composition(pad_fixed<Mode::Replicate, 2>);
+      .composition(pad_fixed<Mode::Replicate, 2>)
+      .node("ReplicationPad2DBackward0");
   op("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", kNN)
       .doc("Repeats the elements at the borders of the last three dimensions.")
-      .composition(pad_fixed<Mode::Replicate, 3>);
+      .composition(pad_fixed<Mode::Replicate, 3>)
+      .node("ReplicationPad3DBackward0");
   op("one_hot(Tensor self, int num_classes=-1) -> Tensor", kNN)
       .doc("A row of zeros with a one at the index, for each index.")
       .composition(one_hot_rows);

@@ -102,7 +102,8 @@ RUSHLIGHT_OPERATORS(special) {
   op("special_ndtr(Tensor self) -> Tensor", kFunction | kOut)
       .doc("The distribution function of the normal distribution.")
       .elementwise(Rule::Float,
-                   [](Elementwise& e) { return loop::erfc(e.in(0) * -kSqrtHalf) * 0.5; });
+                   [](Elementwise& e) { return loop::erfc(e.in(0) * -kSqrtHalf) * 0.5; })
+      .node("MulBackward1");
   op("special_log_ndtr(Tensor self) -> Tensor", kFunction | kOut)
       .doc("The logarithm of special.ndtr, exact far below zero.")
       .kernel(mapped<kernels::log_normal_distribution>)
@@ -214,11 +215,13 @@ RUSHLIGHT_OPERATORS(special) {
   op("polygamma(int n, Tensor self) -> Tensor", kFunction | kOut)
       .doc("The n-th derivative of digamma.")
       .composition(polygamma_of)
-      .casts_out();
+      .casts_out()
+      .node("PolygammaBackward0");
   op("mvlgamma(Tensor self, int p) -> Tensor", kUnary)
       .doc("The logarithm of the multivariate gamma function of dimension p.")
       .composition(mvlgamma_of)
-      .casts_out();
+      .casts_out()
+      .node("MvlgammaBackward0");
 }
 
 }  // namespace rushlight

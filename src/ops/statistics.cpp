@@ -361,7 +361,8 @@ RUSHLIGHT_OPERATORS(statistics) {
       .not_differentiable();
   op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", kUnary)
       .doc("Scales the slices of a dimension whose p-norm is above maxnorm down to it.")
-      .composition(renorm_of);
+      .composition(renorm_of)
+      .node("RenormBackward0");
   op("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
      kFunction | kMethod)
       .doc("The combinations of r elements of a vector, one a row.")

@@ -97,11 +97,13 @@ RUSHLIGHT_OPERATORS(ternary) {
       .doc("Limits each element to [min, max].")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_bounds(e, false); })
       .gradient("self", clamp_gradient)
-      .casts_out();
+      .casts_out()
+      .node("ClampBackward1");
   op("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kUnary)
       .doc("Limits each element to bounds of its own.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_bounds(e, true); })
-      .gradient("self min max", clamp_tensor_gradient);
+      .gradient("self min max", clamp_tensor_gradient)
+      .node("ClampBackward0");
   op("clamp_min(Tensor self, Scalar min) -> Tensor", kUnary)
       .doc("The greater of each element and min.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_to(e, e.scalar(1), {}); })
@@ -142,11 +144,13 @@ RUSHLIGHT_OPERATORS(ternary) {
       .doc("Another name of clamp.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_bounds(e, false); })
       .gradient("self", clamp_gradient)
-      .casts_out();
+      .casts_out()
+      .node("ClampBackward1");
   op("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kUnary)
       .doc("Another name of clamp.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return clamp_bounds(e, true); })
-      .gradient("self min max", clamp_tensor_gradient);
+      .gradient("self min max", clamp_tensor_gradient)
+      .node("ClampBackward0");
   op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", kUnary)
       .doc("self + weight * (end - self).")
       .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.scalar(2)); });

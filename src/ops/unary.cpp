@@ -186,7 +186,8 @@ RUSHLIGHT_OPERATORS(unary) {
       .composition([](const Tensor& self) -> Tensor {
         return _square(self.dtype() == DType::Bool ? to(self, DType::Int64) : self);
       })
-      .casts_out();
+      .casts_out()
+      .node("PowBackward0");
   op("neg(Tensor self) -> Tensor", kUnary)
       .doc("-x.")
       .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {

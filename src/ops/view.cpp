@@ -252,10 +252,16 @@ RUSHLIGHT_OPERATORS(view) {
                     kFunction | kMethod | kInplace),
                  views::transpose)
       .doc("A view with two dimensions swapped.")
-      .gradient("", [](Gradient& g) { g.set(0, transpose(g.grad(), g.integer(1), g.integer(2))); });
+      .gradient("", [](Gradient& g) { g.set(0, transpose(g.grad(), g.integer(1), g.integer(2))); })
+      .node([](const Invocation& inv) {
+        return inv.form == Form::Inplace ? "TransposeBackward1" : "TransposeBackward0";
+      });
   reshaping_view(op("t(Tensor(a) self) -> Tensor(a)", kFunction | kMethod | kInplace), t_view)
       .doc("The transposed matrix; tensors of rank 0 and 1 as they are.")
-      .gradient("", [](Gradient& g) { g.set(0, t(g.grad())); });
+      .gradient("", [](Gradient& g) { g.set(0, t(g.grad())); })
+      .node([](const Invocation& inv) {
+        return inv.form == Form::Inplace ? "TBackward1" : "TBackward0";
+      });
   two_form_composition(
       op("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
          kFunction | kMethod | kInplace),
@@ -302,22 +308,34 @@ RUSHLIGHT_OPERATORS(view) {
   reshaping_view(op("squeeze(Tensor(a) self) -> Tensor(a)", kFunction | kMethod | kInplace),
                  squeeze_all)
       .doc("A view without the dimensions of size 1.")
-      .gradient("", reshape_back);
+      .gradient("", reshape_back)
+      .node([](const Invocation& inv) {
+        return inv.form == Form::Inplace ? "SqueezeBackward3" : "SqueezeBackward0";
+      });
   reshaping_view(
       op("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", kFunction | kMethod | kInplace),
       squeeze_dim)
       .doc("A view without dimension `dim` where its size is 1.")
-      .gradient("", reshape_back);
+      .gradient("", reshape_back)
+      .node([](const Invocation& inv) {
+        return inv.form == Form::Inplace ? "SqueezeBackward4" : "SqueezeBackward1";
+      });
   reshaping_view(
       op("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", kFunction | kMethod | kInplace),
       views::squeeze)
       .doc("A view without those of the given dimensions whose size is 1.")
-      .gradient("", reshape_back);
+      .gradient("", reshape_back)
+      .node([](const Invocation& inv) {
+        return inv.form == Form::Inplace ? "SqueezeBackward5" : "SqueezeBackward2";
+      });
   reshaping_view(
       op("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", kFunction | kMethod | kInplace),
       views::unsqueeze)
       .doc("A view with a new dimension of size 1 at `dim`.")
-      .gradient("", reshape_back);
+      .gradient("", reshape_back)
+      .node([](const Invocation& inv) {
+        return inv.form == Form::Inplace ? "UnsqueezeBackward1" : "UnsqueezeBackward0";
+      });
   op("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
      kFunction | kMethod)
       .doc("Merges the dimensions from `start_dim` to `end_dim`.")

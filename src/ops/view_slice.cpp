@@ -147,7 +147,8 @@ RUSHLIGHT_OPERATORS(view_slice) {
           fail(ErrorKind::Runtime, "narrow_copy", "expected dim below ", self.dim(), ", got ", dim);
         }
         return clone(narrow(self, dim, start, length), MemoryFormat::Contiguous);
-      });
+      })
+      .node("NarrowCopyBackward0");
   op("unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]", kFunction | kMethod)
       .doc("A view for each index of one dimension.")
       .view(unbind_views)
