@@ -132,7 +132,8 @@ void enter(Session& session, Recipe& recipe) {
       set_context(storage, &session, release_pending);
     } else {
       if (storage != nullptr) {
-        set_context(storage, nullptr, release_recipe);  // its destructor is on the way
+        // On its way to release_recipe, which finds nothing to do.
+        std::atomic_ref(storage->context).store(nullptr, std::memory_order_relaxed);
       }
       storage = make_pending(session, result.bytes);
     }

@@ -278,6 +278,64 @@ void resolve_foreign(Session& session, const Invocation& inv) {
   }
 }
 
+// Whether the call writes one element for one of each operand, as it stands: row-major tensors of
+// one shape, no conversion, no overlap. There is nothing to infer then.
+bool is_plain_write(const Invocation& inv) {
+  if (inv.op->kind != Kind::Elementwise || inv.form != Form::Inplace) {
+    return false;
+  }
+  const TensorImpl* target = inv.results[0].impl();
+  if (!target->has(TensorImpl::kContiguous) || rushlight::is_complex(target->dtype)) {
+    return false;
+  }
+  for (int i = 0; i < inv.argument_count; ++i) {
+    const TensorImpl* impl = inv.arguments[i].impl();
+    if (impl == nullptr) {
+      continue;
+    }
+    bool apart = impl->storage != target->storage ||
+                 (impl->offset == target->offset && impl->dtype == target->dtype);
+    if (!apart || !impl->has(TensorImpl::kContiguous) || rushlight::is_complex(impl->dtype) ||
+        !(impl->sizes == target->sizes)) {
+      return false;
+    }
+  }
+  check_elementwise(*inv.op, inv);
+  return elementwise_typing(*inv.op, inv).out == target->dtype;
+}
+
+// Gives a functional call its results. False where they are none that can be captured.
+bool adopt_results(Session& session, Invocation& inv, Shapes& shapes, bool& computes) {
+  for (int i = 0; i < inv.result_count; ++i) {
+    if (!can_adopt(inv, shapes, shapes.results[static_cast<size_t>(i)])) {
+      return false;
+    }
+  }
+  computes = inv.result_count == 0;
+  for (int i = 0; i < inv.result_count; ++i) {
+    Value& result = shapes.results[static_cast<size_t>(i)];
+    if (result.is_tensor()) {
+      if (const Tensor* argument = argument_of(inv, shapes, result.impl())) {
+        inv.results[i] = Value(*argument);
+        continue;
+      }
+    }
+    for_each_tensor(&result, 1, [&](const Tensor& item) { adopt(session, item); });
+    computes = true;
+    inv.results[i] = std::move(result);
+  }
+  return true;
+}
+
+// Runs the call on shapes, and gives a functional one its results. False where it must run now.
+bool infer_results(Session& session, Invocation& inv, bool& computes) {
+  Shapes shapes;
+  if (writes_arguments(inv) || !infer(inv, shapes) || !fits(inv, shapes)) {
+    return false;
+  }
+  return inv.form != Form::Functional || adopt_results(session, inv, shapes, computes);
+}
+
 void capture_call(Invocation& inv) {
   Session& session = this_session();
   resolve_foreign(session, inv);
@@ -289,34 +347,13 @@ void capture_call(Invocation& inv) {
       return;
     }
   }
-  Shapes shapes;
-  if (writes_arguments(inv) || !infer(inv, shapes) || !fits(inv, shapes)) {
+  bool computes = true;
+  if (!is_plain_write(inv) && !infer_results(session, inv, computes)) {
     run_now(inv);
     return;
   }
-  if (inv.form == Form::Functional) {
-    for (int i = 0; i < inv.result_count; ++i) {
-      if (!can_adopt(inv, shapes, shapes.results[static_cast<size_t>(i)])) {
-        run_now(inv);
-        return;
-      }
-    }
-    bool computes = inv.result_count == 0;
-    for (int i = 0; i < inv.result_count; ++i) {
-      Value& result = shapes.results[static_cast<size_t>(i)];
-      if (result.is_tensor()) {
-        if (const Tensor* argument = argument_of(inv, shapes, result.impl())) {
-          inv.results[i] = Value(*argument);
-          continue;
-        }
-      }
-      for_each_tensor(&result, 1, [&](const Tensor& item) { adopt(session, item); });
-      computes = true;
-      inv.results[i] = std::move(result);
-    }
-    if (!computes) {
-      return;
-    }
+  if (!computes) {
+    return;
   }
   {
     std::unique_lock<std::mutex> lock = lock_session(session);

@@ -48,6 +48,22 @@ std::vector<float> values(const Tensor& x) {
 
 using Floats = std::vector<float>;
 
+TEST(Capture, ChecksWritesThatNeedNoInference) {
+  Tensor x = ones({4});
+  Tensor whole = ones({4}, DType::Int64);
+  capture([&] {
+    x.add_(x).mul_(x);
+    EXPECT_THROW(narrow(x, 0, 1, 3).add_(narrow(x, 0, 0, 3)), Error);  // overlaps
+    EXPECT_THROW(whole.mul_(Scalar(0.5)), Error);                      // no integer
+    EXPECT_THROW(x.add_(ones({5})), Error);
+    whole.add_(whole);
+  });
+  EXPECT_EQ(values(x), (Floats{4, 4, 4, 4}));
+  EXPECT_EQ(x.version(), 2u);
+  EXPECT_EQ(whole.version(), 1u);
+  EXPECT_EQ(whole.sum().item<int64_t>(), 8);
+}
+
 TEST(Capture, DelaysUntilItCloses) {
   Tensor x = ones({3});
   Tensor y;
