@@ -121,9 +121,31 @@ PyObject* method_name(PyObject* self, void*) {
 PyObject* method_qualname(PyObject* self, void*) {
   return PyUnicode_FromFormat("Tensor.%s", as_method(self)->definition->ml_name);
 }
+// The length of the signature that a doc begins with, "backward(gradient=None)\n--\n\n"; 0: none.
+size_t signature_length(const PyMethodDef* definition) {
+  std::string_view doc = definition->ml_doc == nullptr ? "" : definition->ml_doc;
+  std::string_view name = definition->ml_name;
+  size_t end = doc.find(")\n--\n\n");
+  bool has = doc.substr(0, name.size()) == name && doc.substr(name.size(), 1) == "(";
+  return has && end != std::string_view::npos ? end + 6 : 0;
+}
+
 PyObject* method_doc(PyObject* self, void*) {
-  const char* doc = as_method(self)->definition->ml_doc;
-  return doc != nullptr ? PyUnicode_FromString(doc) : py_none();
+  const PyMethodDef* definition = as_method(self)->definition;
+  const char* doc = definition->ml_doc;
+  return doc == nullptr ? py_none() : PyUnicode_FromString(doc + signature_length(definition));
+}
+
+// As built-in methods have it, for inspect.signature.
+PyObject* method_text_signature(PyObject* self, void*) {
+  const PyMethodDef* definition = as_method(self)->definition;
+  size_t length = signature_length(definition);
+  if (length == 0) {
+    return (definition->ml_flags & METH_NOARGS) != 0 ? PyUnicode_FromString("($self)") : py_none();
+  }
+  std::string_view doc(definition->ml_doc, length - 5);
+  std::string_view arguments = doc.substr(std::strlen(definition->ml_name) + 1);
+  return PyUnicode_FromString(cat("($self", arguments == ")" ? "" : ", ", arguments).c_str());
 }
 
 PyObject* property_get(PyObject* self, PyObject* object, PyObject*) {
@@ -189,6 +211,7 @@ PyGetSetDef method_properties[] = {
     {"__name__", method_name, nullptr, nullptr, nullptr},
     {"__qualname__", method_qualname, nullptr, nullptr, nullptr},
     {"__doc__", method_doc, nullptr, nullptr, nullptr},
+    {"__text_signature__", method_text_signature, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMemberDef method_members[] = {

@@ -116,9 +116,15 @@ PyObject* get_module(PyObject* self, void*) {
 
 PyObject* get_doc(PyObject* self, void*) {
   const OverloadSet& set = *as_function(self)->set;
+  std::string_view name = set.name;
+  for (std::string_view prefix : {"special_", "linalg_", "fft_"}) {
+    if (name.substr(0, prefix.size()) == prefix) {
+      name.remove_prefix(prefix.size());  // of rushlight.special, ...
+    }
+  }
   std::string text;
   for (const Signature& signature : set.signatures) {
-    text += set.name + signature_text(signature, set.method) + " -> ";
+    text += cat(name, python_signature_text(signature, set.method), " -> ");
     const std::string& schema = signature.op->schema.text;
     size_t arrow = schema.rfind("-> ");
     text += (arrow == std::string::npos ? "" : schema.substr(arrow + 3)) + "\n";

@@ -237,8 +237,23 @@ PyObject* operator_overload(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* operator_alias_pairs(PyObject*, PyObject*) {
+  return guarded([] {
+    Ref pairs = owned(PyList_New(0));
+    for (const Alias& alias : operator_aliases()) {
+      Ref pair = owned(Py_BuildValue("(ss)", alias.alias, alias.name));
+      if (PyList_Append(pairs.get(), pair.get()) != 0) {
+        throw PythonError();
+      }
+    }
+    return pairs.release();
+  });
+}
+
 PyMethodDef table_functions[] = {
     {"_operator_table", operator_table, METH_NOARGS, "Every operator, as a list of dicts."},
+    {"_operator_aliases", operator_alias_pairs, METH_NOARGS,
+     "Other names of operators, with theirs."},
     {"_overload_names", overload_names, METH_O, "The overloads of an operator's name."},
     {"_operator_overload", operator_overload, METH_VARARGS,
      "The callable and the schema of one overload."},

@@ -171,4 +171,42 @@ std::string signature_text(const Signature& signature, bool method) {
   return text + ")";
 }
 
+std::string python_signature_text(const Signature& signature, bool method) {
+  std::vector<std::string> words;
+  bool star = false;
+  auto keyword = [&](const std::string& word) {
+    if (!star) {
+      words.emplace_back("*");
+      star = true;
+    }
+    words.push_back(word);
+  };
+  for (size_t i = method ? 1 : 0; i < signature.parameters.size(); ++i) {
+    const Parameter& parameter = signature.parameters[i];
+    const Argument& argument = *parameter.argument;
+    std::string word = PyUnicode_AsUTF8(parameter.name);
+    if (argument.has_default) {
+      // None, in the schema: the same.
+      bool pins = argument.name == "pin_memory";
+      word += cat("=", pins ? "False" : argument.default_text);
+    }
+    if (argument.keyword_only) {
+      keyword(word);
+    } else {
+      words.push_back(word);
+    }
+  }
+  if (signature.takes_out) {
+    keyword("out=None");
+  }
+  if (signature.takes_requires_grad) {
+    keyword("requires_grad=False");
+  }
+  std::string text;
+  for (const std::string& word : words) {
+    text += text.empty() ? word : cat(", ", word);
+  }
+  return cat("(", text, ")");
+}
+
 }  // namespace rushlight::python

@@ -48,6 +48,8 @@ Signature make_signature(const Operator& op, Face face, Form form);
 
 // "(Tensor input, int dim, bool keepdim = False, *, Tensor out = None)"
 std::string signature_text(const Signature& signature, bool method);
+// "(input, dim, keepdim=False, *, out=None)", as Python's help says it.
+std::string python_signature_text(const Signature& signature, bool method);
 // What error texts call a parameter's type: "Tensor", "Number", "tuple of ints".
 std::string parameter_type(const Argument& argument);
 

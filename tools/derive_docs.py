@@ -10,11 +10,12 @@ written only where its text changed.
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import re
 import sys
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HEAD = "# Written by tools/derive_docs.py from the operator table. Do not edit.\n"
@@ -149,7 +150,24 @@ def stub(operator: Operator, name: str, method: bool, overloaded: bool, inplace:
 def spelled(parameter: Parameter, method: bool = True) -> str:
     name = "input" if parameter.name == "self" else parameter.name
     name += "_" if name in KEYWORDS else ""
-    return f"{name}: {parameter.type}" + (" = ..." if parameter.default is not None else "")
+    if parameter.default is None:
+        return f"{name}: {parameter.type}"
+    return f"{name}: {parameter.type} = {default_of(parameter)}"
+
+
+def default_of(parameter: Parameter) -> str:
+    """The schema's default as Python says it."""
+    text = parameter.default or ""
+    if parameter.name == "pin_memory":
+        return "False"  # None, in the schema: the same
+    if text.startswith("["):
+        items = split_top(text[1:-1])
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return "..."  # names, of dtypes and the like
+    return text
 
 
 def group(operators: list[Operator], face: str) -> dict[str, list[tuple[Operator, bool]]]:
@@ -241,14 +259,48 @@ METHODS = {
     "stride": "self, dim: _int | None = None) -> Any",
     "size": "self, dim: _int | None = None) -> Any",
     "is_contiguous": "self, memory_format: _memory_format = ...) -> _bool",
-    "data_ptr": "self) -> _int", "element_size": "self) -> _int", "cpu": "self) -> Tensor",
-    "to": "self, *args: Any, **kwargs: Any) -> Tensor",
+    "data_ptr": "self) -> _int", "element_size": "self) -> _int",
     "requires_grad_": "self, requires_grad: _bool = True) -> Tensor",
+    "is_same_size": "self, other: Tensor) -> _bool", "is_set_to": "self, tensor: Tensor) -> _bool",
+    "type": "self, dtype: Any = None, non_blocking: _bool = False) -> Any",
+    "dim_order": "self, *, ambiguity_check: Any = False) -> tuple[_int, ...]",
+    "pin_memory": "self, device: DeviceLike | None = None) -> Tensor",
+    "is_pinned": "self, device: DeviceLike | None = None) -> _bool",
+    "cuda": "self, device: DeviceLike | None = None, non_blocking: _bool = False, "
+    "memory_format: _memory_format = preserve_format) -> Tensor",
+    **{
+        name: "self, *, memory_format: _memory_format = preserve_format) -> Tensor"
+        for name in "bool byte char short int long half bfloat16 float double cfloat cdouble cpu"
+        .split()
+    },
 }  # fmt: skip
+CONVERSIONS = [
+    "device: DeviceLike | None = None, dtype: _dtype | None = None",
+    "dtype: _dtype",
+    "other: Tensor",
+]
+FUNCTIONS = {
+    "set_rng_state": "new_state: Tensor) -> None",
+    "set_anomaly_enabled": "enabled: _bool, check_nan: _bool = True) -> None",
+    "set_num_threads": "num: _int) -> None",
+    "set_default_dtype": "d: _dtype) -> None",
+}
 BINARY = (
     "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul and "
     "or xor lshift rshift lt le gt ge iadd isub imul itruediv"
 ).split()
+
+
+def conversions() -> list[str]:
+    """The overloads of Tensor.to."""
+    lines = []
+    for first in CONVERSIONS:
+        lines += [
+            "@overload",
+            f"def to(self, {first}, non_blocking: _bool = False, copy: _bool = False, *, "
+            "memory_format: _memory_format | None = None) -> Tensor: ...",
+        ]
+    return lines
 
 
 def tensor_class(torch: object, operators: list[Operator]) -> list[str]:
@@ -264,8 +316,12 @@ def tensor_class(torch: object, operators: list[Operator]) -> list[str]:
             if name in ("requires_grad", "data", "grad"):
                 lines += [f"@{name}.setter", f"def {name}(self, value: Any) -> None: ..."]
         elif callable(member) and kind != "staticmethod":
-            rest = METHODS.get(name, "self, *args: Any, **kwargs: Any) -> Any")
-            lines.append(f"def {name}({rest}: ...")
+            if name == "to":
+                lines += conversions()
+                continue
+            bare = getattr(member, "__text_signature__", None) == "($self)"
+            rest = "self) -> Any" if bare else "self, *args: Any, **kwargs: Any) -> Any"
+            lines.append(f"def {name}({METHODS.get(name, rest)}: ...")
     lines += [f"def __{name}__(self, other: Any) -> Tensor: ..." for name in BINARY]
     lines += [f"def __{name}__(self) -> Tensor: ..." for name in ("neg", "abs", "invert", "pos")]
     lines += ["def __getitem__(self, index: Any) -> Tensor: ..."]
@@ -299,7 +355,9 @@ def package_stub(torch: object, operators: list[Operator]) -> str:
         elif isinstance(value, float):
             lines.append(f"{name}: _float")
         elif type(value).__name__ == "builtin_function_or_method":
-            lines.append(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...")
+            bare = value.__text_signature__ == "($module)"
+            rest = ") -> Any" if bare else "*args: Any, **kwargs: Any) -> Any"
+            lines.append(f"def {name}({FUNCTIONS.get(name, rest)}: ...")
     lines.append("def __getattr__(name: str) -> Any: ...")
     return "\n".join(lines) + "\n"
 
@@ -358,9 +416,15 @@ def main() -> None:
     sys.path.insert(0, str(options.package))
     torch = importlib.import_module("rushlight")
     operators = [parse(row) for row in torch._C._operator_table()]
-    write(options.stubs / "__init__.pyi", package_stub(torch, operators))
+    stubbed = operators + [
+        replace(operator, name=alias)
+        for alias, target in torch._C._operator_aliases()
+        for operator in operators
+        if operator.name == target
+    ]
+    write(options.stubs / "__init__.pyi", package_stub(torch, stubbed))
     for prefix, module in PREFIXES.items():
-        write(options.stubs / f"{module}.pyi", prefix_stub(operators, prefix))
+        write(options.stubs / f"{module}.pyi", prefix_stub(stubbed, prefix))
     families = defaultdict(list)
     for operator in operators:
         families[operator.family].append(operator)

@@ -327,8 +327,7 @@ def without_ambiguity(found: list, everything: list) -> list:
         for shape in shorter:
             if required <= len(shape):
                 parameters = [
-                    (k, n, None if i <= len(shape) else d)
-                    for i, (k, n, d) in enumerate(parameters)
+                    (k, n, None if i <= len(shape) else d) for i, (k, n, d) in enumerate(parameters)
                 ]
         changed.append((kind, name, parameters, body))
     return changed

@@ -44,12 +44,13 @@ def python_function(row: dict, suffix: str = "") -> object:
 def python_signatures(function: object, name: str) -> list[list[tuple[str, str | None]]]:
     """(name, default) of each parameter of each overload, from the callable's own text."""
     found = []
+    name = re.sub("^(special|linalg|fft)_", "", name)
     for text in re.findall(rf"^{re.escape(name)}\((.*)\) -> .*$", function.__doc__, re.M):
         signature = []
         for part in cpp_headers.split_top(text):
             if part != "*":
-                declared, _, default = part.partition(" = ")
-                signature.append((declared.rpartition(" ")[2], default or None))
+                declared, _, default = part.partition("=")
+                signature.append((declared, default or None))
         found.append(signature)
     return found
 

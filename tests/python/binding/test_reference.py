@@ -65,8 +65,25 @@ def test_pages_hold_schema_and_doc(tool, operators):
 
 def test_functions_explain_themselves():
     assert torch.add.__name__ == "add" and torch.Tensor.add.__qualname__ == "Tensor.add"
-    assert torch.add.__doc__.startswith("add(Tensor input, Tensor other, *, Number alpha = 1")
+    assert torch.add.__doc__.startswith("add(input, other, *, alpha=1, out=None) -> Tensor\n\nself")
+    assert torch.special.erf.__doc__.startswith("erf(input, *, out=None) -> Tensor\n")
     assert inspect.getdoc(torch.Tensor.exp)
+
+
+def test_methods_have_signatures():
+    assert list(inspect.signature(torch.Tensor.backward).parameters)[:3] == [
+        "self",
+        "gradient",
+        "retain_graph",
+    ]
+    assert "\n--\n" not in torch.Tensor.backward.__doc__
+    assert str(inspect.signature(torch.Tensor.numel)) == "(self, /)"
+
+
+def test_stubs_have_defaults_and_aliases():
+    text = Path(torch.__file__).with_name("__init__.pyi").read_text()
+    assert "def argsort(self, dim: _int = -1, descending: _bool = False) -> Tensor: ..." in text
+    assert "def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ..." in text
 
 
 def test_every_table_function_is_reachable(tool):
