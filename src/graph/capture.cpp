@@ -314,14 +314,18 @@ void wait_for_runners() {
   }
 }
 
-void run_session(Session& session) {
+void prepare_session(Session& session) {
   static const uint32_t plain = [] {
     Settings settings;
     settings.runner = execute;
     settings.name = "recomputation";
     return register_settings(std::move(settings));
   }();
+  std::unique_lock<std::mutex> lock = lock_session(session);
   session.settings = plain;
+}
+
+void run_session(Session& session) {
   flush(session, Break::Close, "");
 }
 

@@ -279,6 +279,7 @@ void enter_recipe(Session& session, StorageImpl* storage) {
 
 void make_again(StorageImpl* storage) {
   Lease lease;
+  prepare_session(lease.session());
   enter_recipe(lease.session(), storage);
   run_session(lease.session());
 }

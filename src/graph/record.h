@@ -53,7 +53,9 @@ void publish_written(StorageImpl* input);
 
 // Runs what is pending since this call cannot be captured.
 void end_segment(const Invocation& inv);
-// Runs what the session has captured, operator by operator. It is no thread's own.
+// For sessions that are no thread's own: they run operator by operator.
+void prepare_session(Session& session);
+// Runs what the session has captured; another thread may have been sooner.
 void run_session(Session& session);
 // Waits until all segments that are running now have run.
 void wait_for_runners();

@@ -2,6 +2,7 @@
 #include <rushlight/memory.h>
 #include <rushlight/rushlight.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 
@@ -104,6 +105,38 @@ TEST(Recomputation, MakesResultsForSeveralThreads) {
       EXPECT_TRUE(same_bits(one, expected));
     }
   }
+}
+
+// Reading what is lent has the results of other threads made while they take them up themselves.
+TEST(Recomputation, SharesWeightsBetweenThreads) {
+  manual_seed(1);
+  Tensor weight = randn({64}).requires_grad_();
+  auto layer = [&](const Tensor& x) { return sum(mul(sin(mul(x, weight)), cos(add(x, weight)))); };
+  Tensor x = randn({32, 64});
+  auto derive = [&](auto function, bool reads) {
+    Tensor own = x.detach().requires_grad_();
+    Tensor out = function(own);
+    if (reads) {
+      EXPECT_EQ(weight.detach().sum().item<float>(), sum(weight.detach()).item<float>());
+    }
+    return autograd::grad({out}, {own})[0];
+  };
+  Tensor expected = derive(layer, false);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 25; ++round) {
+        Tensor found = derive(compile(layer, kNothingKept), round % 4 == i);
+        wrong += same_bits(found, expected) ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_FALSE(graph::is_lent(weight.storage()));
 }
 
 TEST(Recomputation, EndsTheSegmentWhereBackwardBegins) {
