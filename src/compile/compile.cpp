@@ -135,9 +135,8 @@ std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>&
   Users users = users_of(graph, draft.dropped);
   std::vector<int> group_of(graph.nodes.size(), -1);
   for (size_t i = 0; i < draft.groups.size(); ++i) {
-    for (int node : draft.groups[i].nodes) {
-      group_of[static_cast<size_t>(node)] = static_cast<int>(i);
-    }
+    for_each_node(draft.groups[i],
+                  [&](int node) { group_of[static_cast<size_t>(node)] = static_cast<int>(i); });
   }
   std::vector<std::vector<int>> drops(draft.groups.size());
   for (size_t s = 0; s < users.size(); ++s) {
@@ -151,16 +150,17 @@ std::shared_ptr<Plan> make_plan(const Segment& segment, const std::vector<bool>&
   }
   for (size_t i = 0; i < draft.groups.size(); ++i) {
     Group& group = draft.groups[i];
-    plan->nodes += static_cast<int>(group.nodes.size());
+    const int count = static_cast<int>(group.nodes.size()) + (group.product >= 0 ? 1 : 0);
+    plan->nodes += count;
     if (!group.fuses || !may_fuse(graph, group)) {
-      for (int node : group.nodes) {
+      for_each_node(group, [&](int node) {
         plan->steps.emplace_back();
         plan->steps.back().node = node;
-      }
+      });
       plan->steps.back().drops = std::move(drops[i]);
       continue;
     }
-    plan->fused_nodes += static_cast<int>(group.nodes.size());
+    plan->fused_nodes += count;
     std::vector<bool> stored(graph.storages.size());
     for (size_t s = 0; s < stored.size(); ++s) {
       stored[s] = is_stored(static_cast<int>(s), group.nodes, users, draft.live);
@@ -197,7 +197,8 @@ std::string describe(const Graph& graph, const Plan& plan) {
   for (const Step& step : plan.steps) {
     std::vector<int> nodes{step.node};
     if (step.fused != nullptr) {
-      nodes = step.fused->group().nodes;
+      nodes.clear();
+      for_each_node(step.fused->group(), [&](int node) { nodes.push_back(node); });
       text += cat("  kernel over ", IntArrayRef(step.fused->group().space.shape), " axis ",
                   IntArrayRef(step.fused->group().space.axis), "\n");
     }
@@ -339,6 +340,9 @@ void run(Segment& segment) {
     if (step.fused != nullptr) {
       ++fused_kernels_run;
       for (auto [made, spent] : step.reuses) {
+        if (spent == step.fused->product_storage(segment.graph)) {
+          graph::allocate_storage(segment.storages[static_cast<size_t>(spent)]);
+        }
         graph::take_memory(segment, made, spent);
       }
       profiler::Range range(step.fused->name());

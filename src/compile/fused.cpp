@@ -6,6 +6,7 @@
 #include "graph/execute.h"
 #include "graph/record.h"
 #include "ops/iteration.h"
+#include "ops/matmul.h"
 #include "ops/operator.h"
 #include "ops/row_space.h"
 #include "runtime/kernel_cache.h"
@@ -60,10 +61,10 @@ int shape_value(const Graph& graph, const Group& group) {
 
 Fused::Fused(const Graph& graph, Group group, const std::vector<bool>& stored)
     : group_(std::move(group)), shape_value_(shape_value(graph, group_)) {
-  for (int node : group_.nodes) {
+  for_each_node(group_, [&](int node) {
     name_ += name_.size() == 7 ? "" : "+";
     name_ += graph.nodes[static_cast<size_t>(node)].op->name();
-  }
+  });
   pattern_ = pattern_of(graph, group_.nodes, group_.space);
   find_operands(graph, stored);
   columns_ =
@@ -238,6 +239,14 @@ void Fused::prepare(const graph::Segment& segment) {
   compiled(segment.graph, bound);
 }
 
+int Fused::product_storage(const Graph& graph) const {
+  if (group_.product < 0) {
+    return -1;
+  }
+  const Node& product = graph.nodes[static_cast<size_t>(group_.product)];
+  return graph.value(graph.result(product, 0)).storage;
+}
+
 void Fused::run(graph::Segment& segment) {
   // Storages that took the memory of others have it already, but must not be bound as empty.
   for (int storage : made_) {
@@ -246,16 +255,71 @@ void Fused::run(graph::Segment& segment) {
       graph::allocate_storage(made);
     }
   }
+  if (group_.product >= 0) {
+    run_with_product(segment);
+    return;
+  }
   Bound bound;
   bind(segment, true, bound);
-  const Compiled& kernel = compiled(segment.graph, bound);
-  std::vector<uint64_t> scalars;
-  scalars.reserve(kernel.scalars.size());
-  for (const FusedScalar& scalar : kernel.scalars) {
-    const Node& node = segment.graph.nodes[static_cast<size_t>(scalar.node)];
-    const Value& given = segment.graph.slot(node, scalar.argument).attribute;
-    scalars.push_back(given.to_scalar().kernel_bits(scalar.dtype));
+  run_bound(segment, bound);
+}
+
+namespace {
+
+std::vector<uint64_t> scalar_bits(const Graph& graph, const std::vector<FusedScalar>& scalars) {
+  std::vector<uint64_t> bits;
+  bits.reserve(scalars.size());
+  for (const FusedScalar& scalar : scalars) {
+    const Node& node = graph.nodes[static_cast<size_t>(scalar.node)];
+    bits.push_back(
+        graph.slot(node, scalar.argument).attribute.to_scalar().kernel_bits(scalar.dtype));
   }
+  return bits;
+}
+
+}  // namespace
+
+// The product first, wholly, where the kernel goes over memory in another order than its rows.
+void Fused::run_with_product(graph::Segment& segment) {
+  const Graph& graph = segment.graph;
+  const Node& product = graph.nodes[static_cast<size_t>(group_.product)];
+  int result = graph.result(product, 0);
+  StorageImpl* storage = segment.storages[static_cast<size_t>(product_storage(graph))];
+  if (!graph::has_memory(storage)) {
+    graph::allocate_storage(storage);
+  }
+  Tensor out = graph::tensor_of(segment, result);
+  std::vector<Value> arguments = graph::arguments_of(
+      graph, product, [&](int value) { return graph::tensor_of(segment, value); });
+  Bound bound;
+  bind(segment, true, bound);
+  int64_t cols = out.dim() == 0 ? 1 : out.sizes().back();
+  int64_t rows = cols == 0 ? 0 : out.numel() / cols;
+  // The operand that is the product, element beside element.
+  int place = -1;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (bound.plan.places[i].storage == graph.value(result).storage) {
+      place =
+          place == -1 && bound.points->operands[i].data == out.data() ? static_cast<int>(i) : -2;
+    }
+  }
+  if (place < 0 || !has_rows(*bound.points, place, rows, cols)) {
+    run_product(*product.op, arguments.data(), out, [](int64_t, int64_t, int64_t, int64_t) {});
+    run_bound(segment, bound);
+    return;
+  }
+  const Compiled& kernel = compiled(graph, bound);
+  std::vector<uint64_t> scalars = scalar_bits(graph, kernel.scalars);
+  run_product(*product.op, arguments.data(), out,
+              [&](int64_t row, int64_t col, int64_t height, int64_t width) {
+                run_block(*bound.points, cols, {row, col, height, width}, kernel.function,
+                          scalars.data());
+              });
+}
+
+void Fused::run_bound(const graph::Segment& segment, const Bound& bound) {
+  const Compiled& kernel = compiled(segment.graph, bound);
+  std::vector<uint64_t> scalars = scalar_bits(segment.graph, kernel.scalars);
   if (bound.plan.rows) {
     run_rows(bound.rows, kernel.function, scalars.data(), std::max(2.0, kernel.cost));
   } else {

@@ -38,6 +38,8 @@ class Fused {
   const std::string& name() const { return name_; }
   // Storages that it fills.
   const std::vector<int>& made() const { return made_; }
+  // The storage of the product that it runs; -1: none.
+  int product_storage(const graph::Graph& graph) const;
 
  private:
   struct Operand {
@@ -57,6 +59,8 @@ class Fused {
   std::vector<Place> places(const graph::Graph& graph, const Space& space) const;
   void bind(const graph::Segment& segment, bool pointers, Bound& bound) const;
   const Compiled& compiled(const graph::Graph& graph, const Bound& bound);
+  void run_with_product(graph::Segment& segment);
+  void run_bound(const graph::Segment& segment, const Bound& bound);
 
   Group group_;
   std::string name_ = "fused: ";

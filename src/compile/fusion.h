@@ -12,7 +12,20 @@ struct Group {
   std::vector<int> nodes;  // in the order of the program
   bool fuses = false;      // false: one node, run by its operator
   Space space;             // of the first plan; its axis holds for all shapes
+  // A node that makes a matrix product: the kernel runs on each block of it as soon as it is there.
+  int product = -1;
 };
+
+// Calls `visit(node)` for all that the group runs.
+template <typename F>
+void for_each_node(const Group& group, F&& visit) {
+  if (group.product >= 0) {
+    visit(group.product);
+  }
+  for (int node : group.nodes) {
+    visit(node);
+  }
+}
 
 // The argument that a node copies, converted to the dtype of its result; -1 where it does more.
 int copied_argument(const graph::Node& node);

@@ -50,9 +50,8 @@ int reuse_memory(Draft& draft) {
   Users users = users_of(graph, draft.dropped);
   std::vector<int> group_of(graph.nodes.size(), -1);
   for (size_t i = 0; i < draft.groups.size(); ++i) {
-    for (int node : draft.groups[i].nodes) {
-      group_of[static_cast<size_t>(node)] = static_cast<int>(i);
-    }
+    for_each_node(draft.groups[i],
+                  [&](int node) { group_of[static_cast<size_t>(node)] = static_cast<int>(i); });
   }
   auto ends_at = [&](int storage, int group) {
     for (int user : users[static_cast<size_t>(storage)]) {
@@ -69,11 +68,19 @@ int reuse_memory(Draft& draft) {
     }
     auto number = static_cast<int>(g);
     std::vector<Touch> touches = touches_of(graph, group);
+    // What a product reads is needed up to the last block of it.
     std::vector<int> taken;
+    int product = -1;  // its storage: made by the group itself, and for it
+    if (group.product >= 0) {
+      const Node& node = graph.nodes[static_cast<size_t>(group.product)];
+      product = graph.value(graph.result(node, 0)).storage;
+      for_each_operand(graph, node,
+                       [&](int value) { taken.push_back(graph.value(value).storage); });
+    }
     for (const Touch& made : touches) {
       const graph::StorageInfo& info = graph.storages[static_cast<size_t>(made.place.storage)];
       bool fresh =
-          made.written && !info.input &&
+          made.written && !info.input && made.place.storage != product &&
           is_stored(made.place.storage, group.nodes, users, draft.live) &&
           group_of[static_cast<size_t>(users[static_cast<size_t>(made.place.storage)].front())] ==
               number;
@@ -92,7 +99,8 @@ int reuse_memory(Draft& draft) {
             IntArrayRef(read.place.strides) == IntArrayRef(made.place.strides) &&
             share_shape(graph.value(made.value), info.bytes, graph.value(read.value),
                         graph.storages[static_cast<size_t>(spent)].bytes) &&
-            group_of[static_cast<size_t>(users[static_cast<size_t>(spent)].front())] != number;
+            (spent == product ||
+             group_of[static_cast<size_t>(users[static_cast<size_t>(spent)].front())] != number);
         for (const Touch& other : touches) {
           fits = fits &&
                  (other.place.storage != spent || (!other.written && other.place == read.place));

@@ -41,6 +41,8 @@ const std::vector<Pass>& all_passes() {
       {"recomputation", "makes activations again in backward, where memory is short",
        remake_activations},
       {"fusion", "joins operators over one iteration space into kernels", fuse_by_space},
+      {"matmul-epilogue",
+       "runs kernels on blocks of a matrix product while these are in the caches", join_products},
       {"memory", "lets results take the memory of what is read for the last time", reuse_memory},
   };
   return passes;

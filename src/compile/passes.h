@@ -69,6 +69,7 @@ int eliminate_dead_code(Draft& draft);          // dead_code.cpp
 int merge_common_subexpressions(Draft& draft);  // common_subexpressions.cpp
 int remake_activations(Draft& draft);           // recomputation.cpp
 int fuse_by_space(Draft& draft);                // fusion.cpp
+int join_products(Draft& draft);                // matmul_epilogue.cpp
 int reuse_memory(Draft& draft);                 // memory.cpp
 
 }  // namespace rushlight::compiler

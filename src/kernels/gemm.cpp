@@ -17,6 +17,12 @@ bool takes_small_float(DType dtype) {
   return compute_dtype(dtype) == DType::Float32;
 }
 
+// Tells of all rows where the product was not made block by block.
+void finish_rows(int64_t m, int64_t n, const BlockDone& done) {
+  const int64_t grain = std::max<int64_t>(1, kSerialWork / (16 * n));
+  parallel_for(0, m, grain, [&](int64_t first, int64_t last) { done(first, 0, last - first, n); });
+}
+
 template <typename T>
 void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixRef& b,
               const MutableMatrixRef& c, const GemmEpilogue& epilogue) {
@@ -31,7 +37,8 @@ void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixR
                         static_cast<T>(epilogue.alpha),
                         static_cast<T>(epilogue.beta),
                         static_cast<T>(epilogue.addend_scale),
-                        epilogue.activation};
+                        epilogue.activation,
+                        epilogue.done};
   // Rows of C should be contiguous, and a vector should be a row.
   const bool columns_contiguous = c.row_stride == 1 && c.col_stride != 1;
   // A few rows times a matrix whose columns are contiguous: the matrix is read once, where it lies,
@@ -44,12 +51,18 @@ void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixR
     product.b = transposed(a);
     product.c = transposed(c);
     product.addend = transposed(product.addend);
+    product.done = nullptr;
   }
   const bool unit = product.b.row_stride == 1 || product.b.col_stride == 1;
   if (product.m == 1 && unit) {
+    product.done = nullptr;
     multiply_vector(product);
   } else {
+    product.done = k == 0 ? nullptr : product.done;
     multiply_blocks(product);
+  }
+  if (epilogue.done != nullptr && product.done == nullptr) {
+    finish_rows(m, n, *epilogue.done);
   }
 }
 
@@ -87,6 +100,9 @@ void gemm(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixRef& 
     return multiply<double>(m, n, k, a, b, c, epilogue);
   }
   multiply_integers(m, n, k, a, b, c, epilogue);
+  if (epilogue.done != nullptr) {
+    finish_rows(m, n, *epilogue.done);
+  }
 }
 
 void gemm_batched(int64_t batch, const BatchStrides& strides, int64_t m, int64_t n, int64_t k,

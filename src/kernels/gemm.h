@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "runtime/function_ref.h"
+
 namespace rushlight {
 
 struct MatrixRef {
@@ -28,6 +30,10 @@ struct MutableMatrixRef {
 
 enum class Activation : uint8_t { none, relu, gelu_erf, gelu_tanh, silu };
 
+// Told of a block of C that is complete: its first row and column, its rows and columns. Blocks
+// cover C once; calls come from the threads that made them, while these are in their caches.
+using BlockDone = FunctionRef<void(int64_t, int64_t, int64_t, int64_t)>;
+
 // What becomes of a product: C = activation(alpha * A B + beta * C + addend_scale * addend).
 // C is not read where beta is 0. The addend may be a full matrix, or a vector with one stride 0
 // (a bias of each column has row_stride 0). Integer products convert the factors to int64.
@@ -37,6 +43,7 @@ struct GemmEpilogue {
   const MatrixRef* addend = nullptr;
   double addend_scale = 1;
   Activation activation = Activation::none;
+  const BlockDone* done = nullptr;  // of `gemm` alone
 };
 
 // Whether `gemm` takes operands of this dtype: f32, f64, f16, bf16, i64, i32, i16, i8, u8.

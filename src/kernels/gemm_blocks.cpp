@@ -188,6 +188,9 @@ void multiply_task(const Product<T>& product, const Slab<T>& slab, int64_t i, in
   if (slab.last && (!direct || product.finishes())) {
     finish(product, slab.row + i, slab.col + j, rows, cols, sums, sums_stride);
   }
+  if (slab.last && product.done != nullptr) {
+    (*product.done)(slab.row + i, slab.col + j, rows, cols);
+  }
 }
 
 // How a slab is cut into tasks of equal size.
@@ -205,7 +208,8 @@ Grid cut(const Product<T>& product, const Slab<T>& slab, double work) {
   const GemmEngine<T>& engine = product.engine;
   const int64_t cache_rows = kBlockBytes / (kGemmDepth * static_cast<int64_t>(sizeof(T)));
   int64_t down = ceil_div(slab.m, cache_rows);
-  int64_t across = product.direct() ? 1 : ceil_div(slab.n, 256);
+  const bool whole = product.direct() && product.done == nullptr;
+  int64_t across = whole ? 1 : ceil_div(slab.n, 256);
   const auto useful = static_cast<int64_t>(std::min(work / static_cast<double>(kTaskWork), 1e6));
   const int64_t threads = std::min<int64_t>(num_threads(), useful);
   if (threads > 1) {

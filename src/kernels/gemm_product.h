@@ -45,6 +45,7 @@ struct Product {
   T beta;
   T addend_scale;
   Activation activation;
+  const BlockDone* done;
 
   // Whether tiles may be written to C itself, rather than to a buffer of type T.
   bool direct() const { return c.dtype == kComputeDType<T> && c.col_stride == 1; }

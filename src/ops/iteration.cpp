@@ -217,4 +217,39 @@ void run_iteration(const Iteration& space, loop::KernelFunction kernel, const ui
   }
 }
 
+bool has_rows(const Iteration& space, int operand, int64_t rows, int64_t cols) {
+  const int64_t* strides = space.operands[static_cast<size_t>(operand)].strides;
+  if (space.flat()) {
+    return space.numel == rows * cols && strides[0] == 1;
+  }
+  return space.rank == 2 && space.sizes[0] == rows && space.sizes[1] == cols &&
+         strides[0] == cols && strides[1] == 1;
+}
+
+void run_block(const Iteration& space, int64_t cols, const Block& block,
+               loop::KernelFunction kernel, const uint64_t* scalars) {
+  const bool flat = space.flat();
+  Prepared prepared;
+  prepare(space, flat, prepared);
+  loop::KernelArgs args{prepared.buffers.data(), prepared.strides.data(), prepared.extents,
+                        scalars};
+  if (!flat) {
+    for (int k = 0; k < space.operand_count; ++k) {
+      const Operand& operand = space.operands[static_cast<size_t>(k)];
+      prepared.buffers[k] = operand.data + block.col * operand.strides[1] * operand.element_size;
+    }
+    prepared.extents[1] = block.cols;
+    kernel(&args, block.row, block.row + block.rows);
+    return;
+  }
+  if (block.cols == cols) {
+    kernel(&args, block.row * cols, (block.row + block.rows) * cols);
+    return;
+  }
+  for (int64_t i = block.row; i < block.row + block.rows; ++i) {
+    const int64_t first = i * cols + block.col;
+    kernel(&args, first, first + block.cols);
+  }
+}
+
 }  // namespace rushlight

@@ -46,4 +46,18 @@ struct Iteration {
 void run_iteration(const Iteration& space, loop::KernelFunction kernel, const uint64_t* scalars,
                    double element_cost = 1.0);
 
+// A rectangle of a matrix.
+struct Block {
+  int64_t row;
+  int64_t col;
+  int64_t rows;
+  int64_t cols;
+};
+// Whether an iteration, folded, goes over the elements of an operand as over those of a contiguous
+// (rows x cols) matrix.
+bool has_rows(const Iteration& space, int operand, int64_t rows, int64_t cols);
+// Runs a kernel for a block of such a matrix, `cols` wide, on the calling thread.
+void run_block(const Iteration& space, int64_t cols, const Block& block,
+               loop::KernelFunction kernel, const uint64_t* scalars);
+
 }  // namespace rushlight

@@ -1,4 +1,6 @@
 // Matrix products, over the matrix engine.
+#include "ops/matmul.h"
+
 #include <rushlight/generated/functions.h>
 
 #include <algorithm>
@@ -48,6 +50,14 @@ MutableMatrixRef target(const Tensor& x, int64_t rows, int64_t cols) {
        b.sizes()[static_cast<size_t>(b.dim() - 1)], ")");
 }
 
+void mm_into(const Tensor& self, const Tensor& mat2, const Tensor& out,
+             const BlockDone* done = nullptr) {
+  GemmEpilogue epilogue;
+  epilogue.done = done;
+  gemm(out.sizes()[0], out.sizes()[1], self.sizes()[1], matrix(self, 0, 1), matrix(mat2, 0, 1),
+       target(out, 0, 1), epilogue);
+}
+
 Tensor mm_kernel(const Tensor& self, const Tensor& mat2) {
   check_dim("mm", "self", self, 2);
   check_dim("mm", "mat2", mat2, 2);
@@ -57,8 +67,7 @@ Tensor mm_kernel(const Tensor& self, const Tensor& mat2) {
   check_same_dtype("mm", self, mat2);
   Tensor out = make_tensor({self.sizes()[0], mat2.sizes()[1]}, self.dtype(), self.device());
   if (!out.is_meta()) {
-    gemm(out.sizes()[0], out.sizes()[1], self.sizes()[1], matrix(self, 0, 1), matrix(mat2, 0, 1),
-         target(out, 0, 1));
+    mm_into(self, mat2, out);
   }
   return out;
 }
@@ -111,6 +120,15 @@ GemmEpilogue added(MatrixRef* addend, const Tensor& view, const Scalar& beta, co
   return epilogue;
 }
 
+void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                const Scalar& alpha, const Tensor& out, const BlockDone* done = nullptr) {
+  MatrixRef addend;
+  GemmEpilogue epilogue = added(&addend, expand(self, out.sizes()), beta, alpha);
+  epilogue.done = done;
+  gemm(out.sizes()[0], out.sizes()[1], mat1.sizes()[1], matrix(mat1, 0, 1), matrix(mat2, 0, 1),
+       target(out, 0, 1), epilogue);
+}
+
 Tensor addmm_kernel(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta,
                     Scalar alpha) {
   check_dim("addmm", "mat1", mat1, 2);
@@ -121,11 +139,9 @@ Tensor addmm_kernel(const Tensor& self, const Tensor& mat1, const Tensor& mat2, 
   check_same_dtype("addmm", mat1, mat2);
   check_same_dtype("addmm", self, mat2);
   Tensor out = make_tensor({mat1.sizes()[0], mat2.sizes()[1]}, self.dtype(), self.device());
-  Tensor view = expand(self, out.sizes());
+  expand(self, out.sizes());  // checks it
   if (!out.is_meta()) {
-    MatrixRef addend;
-    gemm(out.sizes()[0], out.sizes()[1], mat1.sizes()[1], matrix(mat1, 0, 1), matrix(mat2, 0, 1),
-         target(out, 0, 1), added(&addend, view, beta, alpha));
+    addmm_into(self, mat1, mat2, beta, alpha, out);
   }
   return out;
 }
@@ -178,6 +194,24 @@ Tensor rows_of(const Tensor& x) {
   return reshape(x, {rows, x.sizes().back()});
 }
 
+void linear_into(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out,
+                 const BlockDone* done = nullptr) {
+  MatrixRef addend;
+  GemmEpilogue epilogue;
+  epilogue.done = done;
+  if (bias.defined()) {
+    int64_t stride = bias.dim() == 0 || bias.numel() == 1 ? 0 : bias.strides().back();
+    addend = {bias.data(), bias.dtype(), 0, stride};
+    epilogue.addend = &addend;
+  }
+  Tensor rows = input.dim() == 1 ? unsqueeze(input, 0) : rows_of(input);
+  int64_t last = weight.dim() - 1;
+  int64_t outputs = weight.dim() == 2 ? weight.sizes()[0] : 1;
+  MatrixRef turned = matrix(weight, last, weight.dim() == 2 ? 0 : -1);
+  MutableMatrixRef into{out.data(), out.dtype(), outputs, 1};
+  gemm(rows.sizes()[0], outputs, rows.sizes()[1], matrix(rows, 0, 1), turned, into, epilogue);
+}
+
 Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   if (weight.dim() != 2 && weight.dim() != 1) {
     fail(ErrorKind::Runtime, "linear", "weight must be 2-D or 1-D, got ", weight.dim(),
@@ -207,27 +241,16 @@ Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bi
     shape.push_back(outputs);
   }
   Tensor out = make_tensor(shape, input.dtype(), input.device());
-  MatrixRef addend;
-  GemmEpilogue epilogue;
   if (bias.defined()) {
     check_same_dtype("linear", bias, weight);
-    Tensor view = expand(bias, shape);
-    if (!out.is_meta()) {
-      int64_t stride = bias.dim() == 0 || bias.numel() == 1 ? 0 : bias.strides().back();
-      if (bias.dim() > 1) {
-        fail(ErrorKind::Runtime, "linear", "bias must be 1-D, got ", bias.dim(),
-             "-D tensor of shape ", bias.sizes());
-      }
-      addend = {bias.data(), bias.dtype(), 0, stride};
-      epilogue.addend = &addend;
+    expand(bias, shape);  // checks it
+    if (bias.dim() > 1 && !out.is_meta()) {
+      fail(ErrorKind::Runtime, "linear", "bias must be 1-D, got ", bias.dim(),
+           "-D tensor of shape ", bias.sizes());
     }
   }
   if (!out.is_meta()) {
-    Tensor rows = input.dim() == 1 ? unsqueeze(input, 0) : rows_of(input);
-    int64_t last_weight = weight.dim() - 1;
-    MatrixRef transposed = matrix(weight, last_weight, weight.dim() == 2 ? 0 : -1);
-    MutableMatrixRef into{out.data(), out.dtype(), outputs, 1};
-    gemm(count, outputs, features, matrix(rows, 0, 1), transposed, into, epilogue);
+    linear_into(input, weight, bias, out);
   }
   return out;
 }
@@ -380,6 +403,25 @@ const char* matmul_node(const Invocation& inv) {
 }
 
 }  // namespace
+
+bool is_product(const Operator& op) {
+  const std::string& name = op.name();
+  return name == "mm" || name == "addmm" || name == "linear";
+}
+
+void run_product(const Operator& op, const Value* arguments, const Tensor& out,
+                 const BlockDone& done) {
+  if (op.name() == "mm") {
+    mm_into(arguments[0].tensor(), arguments[1].tensor(), out, &done);
+  } else if (op.name() == "addmm") {
+    addmm_into(arguments[0].tensor(), arguments[1].tensor(), arguments[2].tensor(),
+               arguments[3].to_scalar(), arguments[4].to_scalar(), out, &done);
+  } else {
+    RUSHLIGHT_ASSERT(op.name() == "linear");
+    Tensor bias = arguments[2].is_tensor() ? arguments[2].tensor() : Tensor();
+    linear_into(arguments[0].tensor(), arguments[1].tensor(), bias, out, &done);
+  }
+}
 
 RUSHLIGHT_OPERATORS(matmul) {
   op("mm(Tensor self, Tensor mat2) -> Tensor", kFunction | kMethod | kOut)

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -145,6 +146,36 @@ TEST(Gemm, DeepProductsCrossSlabs) {
     expect_agrees({7, 40, 9000, dtype, dtype});
   }
   expect_agrees({530, 500, 4200});
+}
+
+// Every element is told of once, when it holds its final value, however the product is made.
+TEST(Gemm, TellsOfEachBlockOnce) {
+  struct Size {
+    int64_t m, n, k;
+  };
+  for (const Size size : {Size{300, 700, 600}, Size{1, 500, 30}, Size{500, 1, 30}, Size{3, 200, 40},
+                          Size{40, 50, 0}, Size{600, 530, 1100}}) {
+    std::vector<float> a(static_cast<size_t>(size.m * size.k), 1);
+    std::vector<float> b(static_cast<size_t>(size.k * size.n), 1);
+    std::vector<float> c(static_cast<size_t>(size.m * size.n), -1);
+    std::vector<int> told(c.size());
+    const auto done = [&](int64_t row, int64_t col, int64_t rows, int64_t cols) {
+      for (int64_t i = row; i < row + rows; ++i) {
+        for (int64_t j = col; j < col + cols; ++j) {
+          const auto at = static_cast<size_t>(i * size.n + j);
+          told[at] += c[at] == static_cast<float>(size.k) ? 1 : 100;
+        }
+      }
+    };
+    const BlockDone reference(done);
+    GemmEpilogue epilogue;
+    epilogue.done = &reference;
+    const DType f32 = DType::Float32;
+    gemm(size.m, size.n, size.k, {a.data(), f32, size.k, 1}, {b.data(), f32, size.n, 1},
+         {c.data(), f32, size.n, 1}, epilogue);
+    EXPECT_TRUE(std::all_of(told.begin(), told.end(), [](int count) { return count == 1; }))
+        << size.m << " " << size.n << " " << size.k;
+  }
 }
 
 // Several slabs of A share what was packed of B, whose last panel is not a whole number of vectors.
