@@ -17,4 +17,25 @@ bool is_product(const Operator& op);
 void run_product(const Operator& op, const Value* arguments, const Tensor& out,
                  const BlockDone& done);
 
+// What the operators share.
+namespace products {
+
+// A matrix inside a tensor, of these two dimensions.
+MatrixRef matrix(const Tensor& x, int64_t rows, int64_t cols);
+MutableMatrixRef target(const Tensor& x, int64_t rows, int64_t cols);
+// What `view` adds, broadcast to the product's shape; beta scales it.
+GemmEpilogue added(MatrixRef* addend, const Tensor& view, const Scalar& beta, const Scalar& alpha);
+// (..., K) as (M, K), sharing memory where it can.
+Tensor rows_of(const Tensor& x);
+
+// The operators on checked arguments.
+void mm_into(const Tensor& self, const Tensor& mat2, const Tensor& out,
+             const BlockDone* done = nullptr);
+void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                const Scalar& alpha, const Tensor& out, const BlockDone* done = nullptr);
+void linear_into(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out,
+                 const BlockDone* done = nullptr);
+
+}  // namespace products
+
 }  // namespace rushlight
