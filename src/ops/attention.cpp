@@ -108,7 +108,9 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Tensor& mask, b
     scores = mask.dtype() == DType::Bool ? masked_fill(scores, logical_not(mask), never)
                                          : add(scores, mask);
   }
-  return masked_fill(softmax(scores, -1), all(isneginf(scores), {-1}, true), Scalar(0));
+  // Softmax of such a query would be NaN, in the gradients of gradients too.
+  Tensor blind = all(isneginf(scores), {-1}, true);
+  return masked_fill(softmax(masked_fill(scores, blind, Scalar(0)), -1), blind, Scalar(0));
 }
 
 // The same in public operators, for masks that require grad and for dtypes without a kernel.

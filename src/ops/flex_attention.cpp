@@ -6,14 +6,14 @@
 
 #include "kernels/attention.h"
 #include "ops/flex_kernels.h"
+#include "ops/flex_open.h"
 #include "ops/gradient.h"
 #include "ops/operator.h"
 
 namespace rushlight {
 namespace {
 
-// Where the operands are in the schemas below.
-enum : int { kQuery, kKey, kValue, kScore, kMask, kCaptures, kStates, kQBlock, kKvBlock, kScale };
+using namespace flex;  // where the operands are
 
 // What partial gradients of captured tensors may take, and how many there may be.
 constexpr int64_t kSumsBytes = 64 << 20;
@@ -168,9 +168,8 @@ void flex_gradient(Gradient& g) {
     return;
   }
   if (thread_state.grad_mode) {
-    fail(ErrorKind::NotImplemented, "flex_attention",
-         "gradients of its gradients are not offered: use scaled_dot_product_attention, or compose "
-         "the scores of operators");
+    flex_gradient_open(g);
+    return;
   }
   Tensor q = g.tensor(kQuery);
   const TensorList captures = g.tensors(kCaptures);

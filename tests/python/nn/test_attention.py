@@ -109,3 +109,14 @@ def test_transformer_checks_sizes():
 def test_activation_name_must_be_known():
     with pytest.raises(RuntimeError, match="activation should be relu/gelu, not swish"):
         nn.TransformerEncoderLayer(4, 2, activation="swish")
+
+
+def test_gradients_of_gradients_where_a_query_sees_nothing():
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, 3, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    mask = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
+
+    def attend(q, k, v):
+        return nn.functional.scaled_dot_product_attention(q, k, v, mask)
+
+    assert torch.autograd.gradgradcheck(attend, (q, k, v))

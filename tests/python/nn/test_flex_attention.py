@@ -465,3 +465,65 @@ def test_rows_of_captured_biases_by_batch():
     blocks = create_block_mask(mask, 2, None, 150, 150, BLOCK_SIZE=50)
     assert blocks.to_dense()[:, 0, 0].tolist() == [[1, 0, 0], [1, 1, 1]]
     assert blocks.full_kv_num_blocks[:, 0, 0].tolist() == [0, 3]
+
+
+# ---- gradients of gradients ----------------------------------------------------------------------
+
+
+def small(batch=1, kv_batch=1, heads=2, kv_heads=1):
+    def leaf(*shape):
+        return torch.randn(shape, dtype=torch.float64, requires_grad=True)
+
+    q = leaf(batch, heads, 5, 4)
+    return q, leaf(kv_batch, kv_heads, 6, 4), leaf(kv_batch, kv_heads, 6, 3)
+
+
+def test_gradients_differentiate_again():
+    q, k, v = small()
+    bias = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
+    factor = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    mask = create_block_mask(lambda b, h, q, k: q >= k - 1, None, None, 5, 6, BLOCK_SIZE=2)
+
+    def mod(score, b, h, q_idx, kv_idx):
+        shifted = torch.tanh(score * factor) + bias[h, -1 - kv_idx] * score
+        return torch.where(q_idx == kv_idx, shifted, shifted + (q_idx % 3 - kv_idx // 2) * 0.1)
+
+    def attend(q, k, v, bias, factor):
+        return flex_attention(q, k, v, mod, mask, enable_gqa=True, return_lse=True)
+
+    assert torch.autograd.gradgradcheck(attend, (q, k, v, bias, factor))
+
+
+@pytest.mark.parametrize("score_mod", [None, lambda s, b, h, q, k: s * s, lambda s, b, h, q, k: k])
+def test_gradients_of_gradients_without_masks(score_mod):
+    q, k, v = small(batch=2, kv_batch=2, kv_heads=2)
+    assert torch.autograd.gradgradcheck(lambda *a: flex_attention(*a, score_mod), (q, k, v))
+
+
+def test_gradients_of_gradients_of_shared_batches_and_blind_queries():
+    q, k, v = small(batch=2)
+    # The first queries see nothing, the second batch sees other keys than the first.
+    mask = create_block_mask(lambda b, h, q, k: (q > 1) & (k % 2 == b), 2, None, 5, 6, BLOCK_SIZE=2)
+
+    def attend(q, k, v):
+        return flex_attention(q, k, v, block_mask=mask, enable_gqa=True)
+
+    assert torch.autograd.gradgradcheck(attend, (q, k, v))
+    (first,) = torch.autograd.grad(attend(q, k, v).square().sum(), q, create_graph=True)
+    assert torch.isfinite(first).all() and (first[:, :, :2] == 0).all()
+    (second,) = torch.autograd.grad(first.square().sum(), q)
+    assert torch.isfinite(second).all()
+
+
+def test_first_gradients_agree_with_the_kernels():
+    for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 3e-2)):
+        q, k, v = (x.detach().to(dtype).requires_grad_() for x in small())
+        mask = create_block_mask(lambda b, h, q, k: q >= k - 1, None, None, 5, 6)
+
+        def grads(create_graph, q=q, k=k, v=v, mask=mask):
+            out = flex_attention(q, k, v, block_mask=mask, enable_gqa=True)
+            return torch.autograd.grad(out.square().sum(), (q, k, v), create_graph=create_graph)
+
+        for plain, again in zip(grads(False), grads(True)):
+            assert again.dtype == dtype
+            assert torch.allclose(plain.float(), again.float(), atol=bound, rtol=bound)
