@@ -10,11 +10,12 @@ namespace {
 PyObject* start(PyObject*, PyObject* args) {
   int shapes;
   int memory;
-  if (!PyArg_ParseTuple(args, "pp:_profiler_start", &shapes, &memory)) {
+  int lines = 0;
+  if (!PyArg_ParseTuple(args, "pp|p:_profiler_start", &shapes, &memory, &lines)) {
     return nullptr;
   }
   return guarded([&] {
-    profiler::start({shapes != 0, memory != 0});
+    profiler::start({shapes != 0, memory != 0, lines != 0});
     return py_none();
   });
 }
@@ -32,16 +33,26 @@ PyObject* shapes_of(const profiler::Event& event) {
   return list.release();
 }
 
-// Tuples of name, start, end, bytes, depth, is_operator, shapes.
+PyObject* lines_of(const profiler::Event& event) {
+  Ref list = owned(PyList_New(0));
+  for (const std::string& line : event.lines) {
+    Ref text = owned(PyUnicode_FromString(line.c_str()));
+    check(PyList_Append(list.get(), text.get()));
+  }
+  return list.release();
+}
+
+// Tuples of name, start, end, bytes, depth, is_operator, shapes, is_kernel, lines.
 PyObject* stop(PyObject*, PyObject*) {
   return guarded([] {
     std::vector<profiler::Event> events = profiler::stop();
     Ref list = owned(PyList_New(0));
     for (const profiler::Event& event : events) {
       Ref item = owned(
-          Py_BuildValue("(sLLLiNN)", event.name.c_str(), static_cast<long long>(event.start),
+          Py_BuildValue("(sLLLiNNNN)", event.name.c_str(), static_cast<long long>(event.start),
                         static_cast<long long>(event.end), static_cast<long long>(event.bytes),
-                        event.depth, PyBool_FromLong(event.is_operator), shapes_of(event)));
+                        event.depth, PyBool_FromLong(event.is_operator), shapes_of(event),
+                        PyBool_FromLong(event.is_kernel), lines_of(event)));
       check(PyList_Append(list.get(), item.get()));
     }
     return list.release();

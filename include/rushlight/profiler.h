@@ -5,8 +5,9 @@
 //   for (const profiler::Event& event : profiler::stop()) { ... }
 //
 // Events of one thread nest: a composition contains the operators that it calls. Compiled segments
-// appear kernel by kernel, each named by its operators. Recording is for the thread that starts it,
-// and for backward that this thread runs.
+// appear kernel by kernel, each named by its operators, with the lines of the program that called
+// for them (of what was captured while a profile was on). Recording is for the thread that starts
+// it, and for backward that this thread runs.
 #pragma once
 
 #include <rushlight/shape.h>
@@ -24,12 +25,16 @@ struct Event {
   int64_t bytes = 0;  // allocated less freed while it ran, where memory is asked for
   int depth = 0;      // of nesting
   bool is_operator = false;
+  bool is_kernel = false;       // of a compiled segment
   std::vector<IntList> shapes;  // of the tensor arguments, where asked for
+  std::vector<std::string>
+      lines;  // of the program: each once, in order; operators: where asked for
 };
 
 struct Options {
   bool shapes = false;
   bool memory = false;
+  bool lines = false;
 };
 
 // Begins on this thread. Error(Runtime) where it has begun.
@@ -37,11 +42,16 @@ RUSHLIGHT_API void start(Options options = {});
 // Ends on this thread, and gives what was recorded, by start. Empty where nothing had begun.
 RUSHLIGHT_API std::vector<Event> stop();
 RUSHLIGHT_API bool is_on();
+// Where the program is, `File "x.py", line 3, in f`; set by the language that it is written in,
+// null where nobody can tell.
+RUSHLIGHT_API extern std::string (*locate)();
 
 // An event of your own, for a scope. Costs a test where nothing is recorded.
 class RUSHLIGHT_API Range {
  public:
   explicit Range(const std::string& name);
+  // A kernel of a compiled segment, and the lines that its operators came from.
+  Range(const std::string& name, std::vector<std::string> lines);
   ~Range();
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;

@@ -1,4 +1,6 @@
 // Sessions of threads, and what a segment is made of.
+#include <rushlight/profiler.h>
+
 #include <algorithm>
 
 #include "graph/execute.h"
@@ -180,6 +182,8 @@ void append(Session& session, const Invocation& inv) {
   node.result_count = static_cast<int>(graph.results.size()) - node.first_result;
   if (session.locate != nullptr) {
     node.line = enter_line(graph, (*session.locate)());
+  } else if (profiler::locate != nullptr && profiler::is_on()) {
+    node.line = enter_line(graph, profiler::locate());
   }
   graph.nodes.push_back(node);
 }

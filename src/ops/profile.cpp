@@ -64,6 +64,12 @@ void profile_door(Invocation& inv) {
     for_each_tensor(inv.arguments, inv.argument_count,
                     [&](const Tensor& tensor) { shapes.emplace_back(tensor.sizes()); });
   }
+  if (session->options.lines && locate != nullptr) {
+    std::string line = locate();  // which may run Python: the session may be over
+    if (session != nullptr && number < session->events.size()) {
+      session->events[number].lines.push_back(std::move(line));
+    }
+  }
   struct Finish {
     size_t number;
     ~Finish() { end(number); }
@@ -74,6 +80,8 @@ void profile_door(Invocation& inv) {
 const bool installed = (install_door(kProfileDoor, profile_door), true);
 
 }  // namespace
+
+std::string (*locate)() = nullptr;
 
 void start(Options options) {
   if (session != nullptr) {
@@ -113,6 +121,14 @@ void end_range(int64_t number) {
 }
 
 Range::Range(const std::string& name) : number_(begin_range(name)) {}
+
+Range::Range(const std::string& name, std::vector<std::string> lines) : number_(begin_range(name)) {
+  if (number_ >= 0) {
+    Event& event = session->events[static_cast<size_t>(number_)];
+    event.is_kernel = true;
+    event.lines = std::move(lines);
+  }
+}
 
 Range::~Range() {
   end_range(number_);

@@ -1,7 +1,8 @@
 """What operators ran, for how long, and on what: PyTorch's torch.profiler over the core's records.
 
-Compiled functions show each kernel by its operators ("fused: mul+add"). The thread that starts a
-profile is the one recorded.
+Compiled functions show each kernel by its operators ("fused: mul+add"), with the lines of the
+program that they came from (`event.stack`); with_stack=True tells them of eager operators too. The
+thread that starts a profile is the one recorded.
 """
 
 from __future__ import annotations
@@ -93,7 +94,10 @@ def _always(_: int) -> ProfilerAction:
 
 
 def tensorboard_trace_handler(
-    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+    dir_name: str,
+    worker_name: str | None = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
 ) -> Callable[[profile], None]:
     """An on_trace_ready that writes each trace into a folder, one file each."""
 
@@ -125,6 +129,7 @@ class profile:
         acc_events: bool = False,
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
     ) -> None:
         self.activities = set(activities) if activities is not None else supported_activities()
         if not self.activities:
@@ -133,6 +138,7 @@ class profile:
         self.on_trace_ready = on_trace_ready
         self.record_shapes = record_shapes
         self.profile_memory = profile_memory
+        self.with_stack = with_stack
         self.acc_events = acc_events
         self.step_num = 0
         self.current_action = self.schedule(0)
@@ -171,7 +177,7 @@ class profile:
         if recording and not _C._profiler_is_on():
             if not self.acc_events:
                 self._events = EventList()
-            _C._profiler_start(self.record_shapes, self.profile_memory)
+            _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack)
 
     def _end(self, action: ProfilerAction) -> bool:
         if action not in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE):
@@ -187,9 +193,20 @@ class profile:
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **_: object
     ) -> EventList:
         """Totals by name, and by shapes where asked for."""
-        return self._events.key_averages(group_by_input_shape)
+        return self._events.key_averages(group_by_input_shape, group_by_stack_n)
 
-    def export_chrome_trace(self, path: str) -> None:
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes the time of each line of the program, as flame graphs take it. Needs with_stack.
+
+        ValueError for a metric that is not self_cpu_time_total (or its name for other devices).
+        """
+        if metric not in ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"):
+            raise ValueError(f"export_stacks: metric must be self_cpu_time_total, got {metric!r}")
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self._events.export_stacks(path)
+
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Writes what chrome://tracing and Perfetto show; gzip where the name ends in .gz."""
         self._events.export_chrome_trace(path, self._metadata)
 

@@ -5,9 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from typing import Any
 
-Record = tuple[str, int, int, int, int, bool, list[list[int]]]
+Record = tuple[str, int, int, int, int, bool, list[list[int]], bool, list[str]]
+
+
+# As the core writes lines: File "train.py", line 12, in forward.
+_LINE = re.compile(r'File "(.*)", line (\d+), in (.*)')
+
+
+def _category(event: FunctionEvent) -> str:
+    if event.is_kernel:
+        return "kernel"
+    return "cpu_op" if event.name.startswith("aten::") else "user_annotation"
 
 
 def _time_text(microseconds: float) -> str:
@@ -39,7 +50,10 @@ class FunctionEvent:
     """One call. Times in microseconds; self times leave out what it called."""
 
     def __init__(self, record: Record) -> None:
-        self.name, start, end, self.cpu_memory_usage, self.depth, operator, shapes = record
+        self.name, start, end, self.cpu_memory_usage, self.depth, operator, shapes = record[:7]
+        self.is_kernel, lines = record[7:]
+        # The lines of the program that called for it: "train.py(12): forward".
+        self.stack = [_LINE.sub(r"\1(\2): \3", line) for line in lines]
         if operator:
             self.name = f"aten::{self.name}"
         self.key = self.name
@@ -68,11 +82,12 @@ class FunctionEvent:
 
 
 class FunctionEventAvg:
-    """The total of the events of one name (and shapes)."""
+    """The total of the events of one name (and shapes, and lines of the program)."""
 
-    def __init__(self, key: str, shapes: list[list[int]]) -> None:
+    def __init__(self, key: str, shapes: list[list[int]], stack: list[str] | None = None) -> None:
         self.key = key
         self.input_shapes = shapes
+        self.stack = stack or []
         self.count = 0
         self.cpu_time_total = 0.0
         self.self_cpu_time_total = 0.0
@@ -121,12 +136,13 @@ class EventList(list):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0
     ) -> EventList:
-        """Totals by name, the most time of its own first."""
+        """Totals by name; by shapes and by the first lines of the program, where asked for."""
         totals: dict[Any, FunctionEventAvg] = {}
         for event in self:
             shapes = event.input_shapes if group_by_input_shapes else []
-            key = (event.key, str(shapes))
-            totals.setdefault(key, FunctionEventAvg(event.key, shapes)).add(event)
+            stack = event.stack[:group_by_stack_n]
+            key = (event.key, str(shapes), *stack)
+            totals.setdefault(key, FunctionEventAvg(event.key, shapes, stack)).add(event)
         return EventList(totals.values())
 
     @property
@@ -166,9 +182,13 @@ class EventList(list):
         whole = self.self_cpu_time_total
         shapes = any(event.input_shapes for event in rows)
         memory = any(event.cpu_memory_usage for event in rows)
+        stacks = isinstance(next(iter(rows), None), FunctionEventAvg) and any(
+            event.stack for event in rows
+        )
         titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
         titles += ["CPU Mem", "Self CPU Mem"] if memory else []
         titles += ["# of Calls"] + (["Input Shapes"] if shapes else [])
+        titles += ["Source Location"] if stacks else []
         lines = [titles]
         for event in rows:
             name = event.key
@@ -190,11 +210,23 @@ class EventList(list):
             line.append(str(event.count))
             if shapes:
                 line.append(str(event.input_shapes)[:max_shapes_column_width])
+            if stacks:
+                line.append(", ".join(event.stack)[-max_src_column_width:])
             lines.append(line)
         return _laid_out(lines, header, f"Self CPU time total: {_time_text(whole)}")
 
     def __str__(self) -> str:
         return self.table()
+
+    def export_stacks(self, path: str) -> None:
+        """Writes a line for each stack: its frames, the outermost first, and its microseconds."""
+        totals: dict[str, float] = {}
+        for event in self:
+            if event.stack:
+                stack = ";".join(frame.replace(" ", "_") for frame in reversed(event.stack))
+                totals[stack] = totals.get(stack, 0) + event.self_cpu_time_total
+        with open(path, "w") as file:
+            file.writelines(f"{stack} {int(time)}\n" for stack, time in totals.items())
 
     def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
         """Writes the events for chrome://tracing; gzip where the name ends in .gz."""
@@ -202,15 +234,23 @@ class EventList(list):
         for event in self:
             item = {
                 "ph": "X",
-                "cat": "cpu_op" if event.name.startswith("aten::") else "user_annotation",
+                "cat": _category(event),
                 "name": event.name,
                 "pid": os.getpid(),
                 "tid": os.getpid(),
                 "ts": event.time_range.start,
                 "dur": event.cpu_time_total,
             }
+            details: dict[str, Any] = {}
             if event.input_shapes:
-                item["args"] = {"Input Dims": event.input_shapes}
+                details["Input Dims"] = event.input_shapes
+            if event.is_kernel:
+                operators = event.name.removeprefix("fused: ").split("+")
+                details["Operators"] = [f"aten::{name}" for name in operators]
+            if event.stack:
+                details["Source"] = event.stack
+            if details:
+                item["args"] = details
             events.append(item)
         trace = {"schemaVersion": 1, **(metadata or {}), "traceEvents": events}
         opener = gzip.open if str(path).endswith(".gz") else open
