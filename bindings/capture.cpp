@@ -1,13 +1,17 @@
 // Opening and closing capture from Python, and what runs the segments.
 #include "capture.h"
 
+#include <rushlight/profiler.h>
+
 #include "compile/compile.h"
 #include "compile/passes.h"
 #include "convert.h"
 #include "graph/execute.h"
 #include "module.h"
 #include "ops/operator.h"
+#include "runtime/compile_workers.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/log.h"
 
 namespace rushlight::python {
 namespace {
@@ -80,6 +84,18 @@ void run_compiled(Compiled& compiled, graph::Segment& segment) {
   } else {
     compiler::run(segment);
   }
+}
+
+// torch._dynamo.config.suppress_errors
+bool suppress(const Error& error) {
+  GilAcquire locked;
+  Ref config = owned(PyImport_ImportModule("rushlight._dynamo.config"));
+  Ref wanted = owned(PyObject_GetAttrString(config.get(), "suppress_errors"));
+  if (PyObject_IsTrue(wanted.get()) != 1) {
+    return false;
+  }
+  warn(cat("the compiler failed, so the graph runs operator by operator: ", error.what()));
+  return true;
 }
 
 // Whether a file is of this package, whose lines are nobody's own.
@@ -197,6 +213,31 @@ PyObject* active(PyObject*, PyObject*) {
   return PyBool_FromLong(graph::is_capturing());
 }
 
+// A number for the memory of a tensor, whether or not it is there yet; two tensors that share it
+// agree.
+PyObject* storage_id(PyObject*, PyObject* tensor) {
+  return guarded([&] {
+    if (!is_tensor(tensor)) {
+      fail(ErrorKind::Type, "_storage_id", "expected a Tensor, got ", type_name(tensor));
+    }
+    return PyLong_FromVoidPtr(tensor_of(tensor).storage());
+  });
+}
+
+PyObject* set_log_topics_of(PyObject*, PyObject* topics) {
+  return guarded([&] {
+    set_log_topics(text_of(topics));
+    return py_none();
+  });
+}
+
+PyObject* get_log_topics(PyObject*, PyObject*) {
+  return guarded([] {
+    std::string topics(log_topics());
+    return check(PyUnicode_FromString(topics.c_str()));
+  });
+}
+
 PyObject* set_stance(PyObject*, PyObject* wanted) {
   return guarded([&] {
     stance = static_cast<int>(int_of(wanted, "_compile_stance", "stance"));
@@ -236,9 +277,27 @@ void wait_unlocked(std::mutex& mutex) {
 
 PyObject* kernel_statistics(PyObject*, PyObject*) {
   KernelCacheStats now = kernel_cache_stats();
-  return Py_BuildValue("{sLsLsL}", "compiled", static_cast<long long>(now.compiled), "disk_hits",
-                       static_cast<long long>(now.disk_hits), "pack_hits",
-                       static_cast<long long>(now.pack_hits));
+  CompileWorkerStats workers = compile_worker_stats();
+  return Py_BuildValue("{sLsLsLsLsLsL}", "compiled", static_cast<long long>(now.compiled),
+                       "disk_hits", static_cast<long long>(now.disk_hits), "pack_hits",
+                       static_cast<long long>(now.pack_hits), "compiled_by_workers",
+                       static_cast<long long>(workers.compiled), "workers_started",
+                       static_cast<long long>(workers.started), "workers_lost",
+                       static_cast<long long>(workers.lost));
+}
+
+// Gives how many compile workers there are to be; sets it where a number is given.
+PyObject* set_workers(PyObject*, PyObject* args) {
+  PyObject* wanted = nullptr;
+  if (!PyArg_ParseTuple(args, "|O:_compile_workers", &wanted)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    if (wanted != nullptr) {
+      set_compile_workers(int_of(wanted, "_compile_workers", "count"));
+    }
+    return PyLong_FromLongLong(compile_workers());
+  });
 }
 
 PyObject* pass_names(PyObject*, PyObject*) {
@@ -257,6 +316,10 @@ PyMethodDef functions[] = {
     {"_compile_passes", pass_names, METH_NOARGS, nullptr},
     {"_kernel_cache_stats", kernel_statistics, METH_NOARGS, nullptr},
     {"_compile_statistics", statistics, METH_NOARGS, nullptr},
+    {"_storage_id", storage_id, METH_O, nullptr},
+    {"_set_log_topics", set_log_topics_of, METH_O, nullptr},
+    {"_log_topics", get_log_topics, METH_NOARGS, nullptr},
+    {"_compile_workers", set_workers, METH_VARARGS, nullptr},
     {"_compile_reset", reset, METH_NOARGS, nullptr},
     {"_compile_stance", set_stance, METH_O, nullptr},
     {"_compile_strict", set_strict, METH_O, nullptr},
@@ -272,6 +335,8 @@ PyMethodDef functions[] = {
 
 void fill(PyObject* module) {
   graph::wait_for_segment = wait_unlocked;
+  profiler::locate = locate;
+  compiler::suppress_failure = suppress;
   add_functions(module, functions);
 }
 

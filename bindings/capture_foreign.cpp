@@ -223,7 +223,8 @@ Ref export_value(const graph::ValueInfo& value) {
                              strides.get(), static_cast<long long>(value.offset)));
 }
 
-Ref export_segment(const Graph& graph, const Interface& interface, bool backward) {
+Ref export_segment(const Segment& segment, const Interface& interface, bool backward) {
+  const Graph& graph = segment.graph;
   Ref nodes = owned(PyList_New(0));
   for (const Node& node : graph.nodes) {
     Ref item = export_node(graph, node);
@@ -236,9 +237,15 @@ Ref export_segment(const Graph& graph, const Interface& interface, bool backward
   }
   Ref inputs = int_list(interface.inputs);
   Ref outputs = int_list(interface.outputs);
-  return owned(Py_BuildValue("{sOsOsOsOsO}", "nodes", nodes.get(), "values", values.get(), "inputs",
-                             inputs.get(), "outputs", outputs.get(), "backward",
-                             backward ? Py_True : Py_False));
+  Ref storages = owned(PyList_New(0));
+  for (int output : interface.outputs) {
+    StorageImpl* storage = segment.storages[static_cast<size_t>(graph.value(output).storage)];
+    Ref number = owned(PyLong_FromVoidPtr(storage));
+    check(PyList_Append(storages.get(), number.get()));
+  }
+  return owned(Py_BuildValue("{sOsOsOsOsOsO}", "nodes", nodes.get(), "values", values.get(),
+                             "inputs", inputs.get(), "outputs", outputs.get(), "output_storages",
+                             storages.get(), "backward", backward ? Py_True : Py_False));
 }
 
 // ---- Run --------------------------------------------------------------------------------------
@@ -309,7 +316,7 @@ void run_foreign(Compiled& compiled, Segment& segment, bool (*may_compile)(Compi
       graph::execute(segment);
       return;
     }
-    Ref exported = export_segment(segment.graph, interface, backward);
+    Ref exported = export_segment(segment, interface, backward);
     Ref callable = owned(
         PyObject_CallFunctionObjArgs(compiled.backend, exported.get(), inputs.get(), nullptr));
     found = compiled.callables.emplace(std::move(key), callable.release()).first;

@@ -15,6 +15,8 @@ set_target_properties(rushlight PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS rushlight EXPORT RushlightTargets LIBRARY DESTINATION ${into}lib)
 if(TARGET rushlight_codegen)
   install(TARGETS rushlight_codegen LIBRARY DESTINATION ${into}lib)
+  set_target_properties(rushlight_compile PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS rushlight_compile RUNTIME DESTINATION ${into}lib)  # beside the library
 endif()
 if(TARGET rushlight_python)
   install(TARGETS rushlight_python LIBRARY DESTINATION rushlight)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib as _importlib
 import importlib.util as _importlib_util
 import math as _math
+import os as _os
 
 from rushlight import _C
 from rushlight import _tensor_state as _tensor_state  # gives Tensor its methods for pickling
@@ -158,3 +159,6 @@ def __dir__() -> list[str]:
 for _name in _LAZY["functional"]:
     globals().pop(_name, None)
 del _name
+
+if _os.environ.get("TORCH_LOGS"):
+    _importlib.import_module("rushlight._logging")

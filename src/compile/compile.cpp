@@ -2,12 +2,14 @@
 
 #include <rushlight/profiler.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 
 #include "compile/fused.h"
@@ -218,6 +220,26 @@ std::string describe(const Graph& graph, const Plan& plan) {
   return text;
 }
 
+// The lines of the program that the nodes came from, each once; none where no profile is on.
+std::vector<std::string> lines_of(const Graph& graph, std::span<const int> nodes) {
+  std::vector<std::string> lines;
+  if (!profiler::is_on()) {
+    return lines;
+  }
+  std::vector<bool> seen(graph.lines.size());
+  for (int number : nodes) {
+    const int line = graph.nodes[static_cast<size_t>(number)].line;
+    if (line >= 0 && !seen[static_cast<size_t>(line)]) {
+      seen[static_cast<size_t>(line)] = true;
+      const std::string& text = graph.lines[static_cast<size_t>(line)];
+      if (std::find(lines.begin(), lines.end(), text) == lines.end()) {
+        lines.push_back(text);
+      }
+    }
+  }
+  return lines;
+}
+
 void rewrite(Graph& graph, const Plan& plan) {
   for (auto [operand, value] : plan.rewrites) {
     graph.operands[static_cast<size_t>(operand)] = value;
@@ -310,6 +332,9 @@ std::shared_ptr<Plan> find_plan(Segment& segment) {
   rewrite(segment.graph, *plan);
   compile_kernels(segment, *plan);
   ++plans_made;
+  if (is_logged("graphs")) {
+    std::fprintf(stderr, "[graphs]\n%s", print(segment.graph).c_str());
+  }
   if (is_logged("plans")) {
     std::string text = describe(segment.graph, *plan);
     std::fprintf(
@@ -323,8 +348,19 @@ std::shared_ptr<Plan> find_plan(Segment& segment) {
 
 }  // namespace
 
+bool (*suppress_failure)(const Error& error) = nullptr;
+
 void run(Segment& segment) {
-  std::shared_ptr<Plan> plan = find_plan(segment);
+  std::shared_ptr<Plan> plan;
+  try {
+    plan = find_plan(segment);
+  } catch (const Error& error) {
+    if (suppress_failure == nullptr || !suppress_failure(error)) {
+      throw;
+    }
+    graph::execute(segment);
+    return;
+  }
   ++segments;
   nodes_run += plan->nodes;
   fused_nodes_run += plan->fused_nodes;
@@ -345,11 +381,12 @@ void run(Segment& segment) {
         }
         graph::take_memory(segment, made, spent);
       }
-      profiler::Range range(step.fused->name());
+      profiler::Range range(step.fused->name(), lines_of(segment.graph, step.fused->group().nodes));
       step.fused->run(segment);
     } else {
       ++calls_run;
-      profiler::Range range(segment.graph.nodes[static_cast<size_t>(step.node)].op->name());
+      profiler::Range range(segment.graph.nodes[static_cast<size_t>(step.node)].op->name(),
+                            lines_of(segment.graph, {&step.node, 1}));
       graph::execute_node(segment, segment.graph.nodes[static_cast<size_t>(step.node)]);
     }
     for (int storage : step.drops) {

@@ -5,6 +5,10 @@
 
 namespace rushlight::compiler {
 
+// Asked where a plan's kernels cannot be compiled: whether its segment shall run operator by
+// operator instead. Null: never.
+RUSHLIGHT_API extern bool (*suppress_failure)(const Error& error);
+
 // Runs a segment: finds the plan of its structure, or makes one.
 RUSHLIGHT_API void run(graph::Segment& segment);
 

@@ -1,5 +1,8 @@
 #include "graph/capture.h"
 
+#include <rushlight/profiler.h>
+
+#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -14,6 +17,7 @@
 #include "graph/recipe.h"
 #include "graph/record.h"
 #include "ops/operator.h"
+#include "runtime/log.h"
 #include "runtime/parallel.h"
 
 namespace rushlight::graph {
@@ -112,6 +116,13 @@ void fail_storages(Segment& segment, const std::string& text) {
   }
 }
 
+void log_break(const Segment& segment) {
+  const char* why = segment.reason == Break::Operator ? "shapes that depend on data" : "a value";
+  const std::string line = profiler::locate == nullptr ? "" : profiler::locate();
+  std::fprintf(stderr, "[breaks] %zu nodes; %s needs %s: %s\n", segment.graph.nodes.size(),
+               segment.what.empty() ? "something" : segment.what.c_str(), why, line.c_str());
+}
+
 // Drops what only the list holds. That may run anything, so no session is locked.
 void sweep(std::vector<Tensor>& saved) {
   for (size_t i = saved.size(); i-- > 0;) {  // what later ones hold came before them
@@ -188,6 +199,9 @@ void run_segment(Session& session, Break reason, std::string_view what,
   }
   segment.reason = reason;
   segment.what = std::string(what);
+  if (reason != Break::Close && is_logged("breaks")) {
+    log_break(segment);
+  }
   if (settings.foreign) {
     unmark_written(session);
   }

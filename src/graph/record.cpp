@@ -390,6 +390,25 @@ void capture_view(Invocation& inv) {
   }
 }
 
+// What is written may be of another dtype than what was computed (float_power_).
+void convert(Value& value, DType dtype) {
+  if (value.tensor().dtype() == dtype) {
+    return;
+  }
+  static const Operator& convert_op = find_operator("_to_copy");
+  std::vector<Value> arguments;
+  for (const Argument& argument : convert_op.schema.arguments) {
+    arguments.push_back(argument.default_value);
+  }
+  arguments[0] = value;
+  arguments[1] = Value(dtype);
+  Value made;
+  Invocation call{&convert_op, Form::Functional, static_cast<uint8_t>(arguments.size()),
+                  1,           arguments.data(), &made};
+  capture_call(call);
+  value = std::move(made);
+}
+
 // Written forms of compositions: the functional form, then a copy into place.
 void capture_composition(Invocation& inv) {
   if (inv.form == Form::Functional || inv.op->body->writes_outputs()) {
@@ -411,6 +430,7 @@ void capture_composition(Invocation& inv) {
     const Tensor target = inv.results[i].tensor();
     check_output(*inv.op, inv.form, target, value.tensor().sizes(), value.tensor().dtype(),
                  value.tensor().device());
+    convert(value, target.dtype());
     Value written(target);
     Invocation copy{&assign_op, Form::Out, 1, 1, &value, &written};
     capture_call(copy);

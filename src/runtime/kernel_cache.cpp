@@ -1,7 +1,5 @@
 #include "runtime/kernel_cache.h"
 
-#include "runtime/log.h"
-
 #include <dlfcn.h>
 
 #include <atomic>
@@ -15,9 +13,11 @@
 #include <unordered_map>
 
 #include "codegen/plugin.h"
+#include "runtime/compile_workers.h"
 #include "runtime/cpu.h"
 #include "runtime/kernel_files.h"
 #include "runtime/kernel_pack.h"
+#include "runtime/log.h"
 #include "runtime/object_loader.h"
 #include "tensor/storage_bounds.h"
 
@@ -48,13 +48,8 @@ bool flag_set(const char* name) {
   return value && std::strcmp(value, "0") != 0 && *value != 0;
 }
 
-bool logs_kernels() {
-  static const bool logs = is_logged("kernels");
-  return logs;
-}
-
 void log_kernel(const Kernel& kernel, const char* how, double start) {
-  if (logs_kernels()) {
+  if (is_logged("kernels")) {
     std::fprintf(stderr, "[kernels] %s %s in %.2f ms\n", how, kernel.name.c_str(),
                  now_ms() - start);
   }
@@ -157,8 +152,14 @@ KernelFunction find_or_compile(const Kernel& kernel, uint64_t key) {
       return function;
     }
   }
-  object = generate(kernel, level, false);
-  KernelFunction function = load(object, &error);
+  KernelFunction function = nullptr;
+  if (compile_elsewhere(kernel, key, level, &object)) {
+    function = load(object, &error);
+  }
+  if (!function) {
+    object = generate(kernel, level, false);
+    function = load(object, &error);
+  }
   if (!function) {
     fail(ErrorKind::Internal, "get_kernel", "kernel ", kernel.name, " cannot be loaded: ", error);
   }

@@ -193,3 +193,12 @@ def test_unknown_config():
     with pytest.raises(AttributeError, match="nonesuch"):
         with torch._dynamo.config.patch(nonesuch=1):
             pass
+
+
+def test_numbers_of_compile_workers():
+    with pytest.raises(ValueError, match="compile_threads must be a positive int, got 0"):
+        torch._inductor.config.compile_threads = 0
+    with pytest.raises(ValueError, match="from 0 to 256, got 1000"):
+        torch._inductor.config.compile_threads = 1000
+    with pytest.raises(RuntimeError, match="Unexpected type of attr compile_threads"):
+        torch.compile(abs, options={"compile_threads": "all"})

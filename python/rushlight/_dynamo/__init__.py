@@ -50,6 +50,7 @@ from rushlight._dynamo.eval_frame import (
     optimize_assert,
     run,
 )
+from rushlight._dynamo.exporting import export
 from rushlight._dynamo.reports import explain
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "dont_skip_tracing",
     "error_on_graph_break",
     "explain",
+    "export",
     "forbid_in_graph",
     "graph_break",
     "is_compiling",

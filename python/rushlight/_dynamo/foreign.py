@@ -187,6 +187,11 @@ def _compile(compiler: Callable, arguments: dict, exported: dict, examples: list
     gm = _Builder(exported).build(examples)
     gm.meta["is_backward"] = exported["backward"]
     gm.meta["captured_code"] = gm.code
+    # Of each result: its memory's number (_C._storage_id), and where it begins there.
+    gm.meta["results"] = [
+        (storage, exported["values"][value][4])
+        for storage, value in zip(exported["output_storages"], exported["outputs"])
+    ]
     try:
         made = compiler(gm, list(examples), **arguments)
         if not callable(made):

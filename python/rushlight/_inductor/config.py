@@ -3,6 +3,9 @@
 They name choices of PyTorch's compiler. This one makes the same kernel for every choice: results
 are eager's bit for bit, random streams too, so there is nothing to trade. Names and types are
 checked, so that a misspelled option is an error here as there.
+
+`compile_threads` is the one that does something: above 1, so many processes compile kernels
+(docs/compile.md). At 1 the threads of this one do.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import sys
 import types
 from collections.abc import Callable
 
+from rushlight import _C
 from rushlight._functorch.config import check_budget
 
 debug = False
@@ -66,7 +70,7 @@ max_fusion_size = 64
 max_pointwise_cat_inputs = 8
 realize_reads_threshold = 4
 realize_opcount_threshold = 30
-compile_threads = 1
+compile_threads = max(1, _C._compile_workers())  # RUSHLIGHT_COMPILE_WORKERS
 worker_start_method = "subprocess"
 emulate_precision_casts = False
 deterministic = False
@@ -134,7 +138,7 @@ def options() -> dict[str, object]:
             continue
         if isinstance(value, types.SimpleNamespace):
             found.update({f"{name}.{key}": item for key, item in vars(value).items()})
-        elif not isinstance(value, types.FunctionType):
+        elif not isinstance(value, (types.FunctionType, types.ModuleType, type)):
             found[name] = value
     return found
 
@@ -158,3 +162,23 @@ def check(given: dict[str, object]) -> None:
                 f"Unexpected type of attr {name}, got {type(value).__name__} should be "
                 f"{type(default).__name__}"
             )
+
+
+def use(given: dict[str, object]) -> None:
+    """Puts into force what an option does for the process as a whole."""
+    if "compile_threads" in given:
+        sys.modules[__name__].compile_threads = given["compile_threads"]
+
+
+class _Config(types.ModuleType):
+    """The module, so that assigning to `compile_threads` starts or ends processes."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "compile_threads":
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"compile_threads must be a positive int, got {value!r}")
+            _C._compile_workers(value if value > 1 else 0)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Config

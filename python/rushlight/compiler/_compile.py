@@ -37,6 +37,7 @@ def _backend_arguments(
             if not isinstance(options, dict):
                 raise TypeError(f"options must be a dict, got {type(options)}")
             _inductor.config.check(options)
+            _inductor.config.use(options)
     arguments: dict[str, object] = {}
     if mode is not None and mode != "default":
         arguments["mode"] = mode
