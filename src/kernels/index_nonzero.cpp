@@ -49,24 +49,25 @@ Tensor nonzero(const Tensor& self) {
     total += count;
   }
   const int64_t rank = self.dim();
-  Tensor made = make_tensor({total, rank}, DType::Int64);
+  // Column by column, as unbind and indexing read it (and PyTorch lays it).
+  Tensor made = make_strided({total, rank}, {1, std::max<int64_t>(total, 1)}, DType::Int64);
   if (total == 0 || rank == 0) {
     return made;
   }
   auto* rows = made.data_ptr<int64_t>();
   parallel_for(0, static_cast<int64_t>(starts.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
-      int64_t* row = rows + starts[static_cast<size_t>(b)] * rank;
+      int64_t* row = rows + starts[static_cast<size_t>(b)];
       for (int64_t i = b * kBlock; i < std::min(mask.numel(), (b + 1) * kBlock); ++i) {
         if (!values[i]) {
           continue;
         }
         int64_t rest = i;
         for (int64_t d = rank; d-- > 0;) {
-          row[d] = rest % mask.size(d);
+          row[d * total] = rest % mask.size(d);
           rest /= mask.size(d);
         }
-        row += rank;
+        ++row;
       }
     }
   });

@@ -1,6 +1,7 @@
 // Activation functions.
 #include <rushlight/generated/functions.h>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 
@@ -97,7 +98,8 @@ RUSHLIGHT_OPERATORS(activation) {
   op("relu6(Tensor self) -> Tensor", kNN | kInplace)
       .doc("min(max(x, 0), 6); no gradient at the bounds.")
       .composition(
-          [](const Tensor& self) -> Tensor { return hardtanh(self, Scalar(0), Scalar(6)); });
+          [](const Tensor& self) -> Tensor { return hardtanh(self, Scalar(0), Scalar(6)); })
+      .check(expect_not_bool);
   op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
      kFunction | kInplace | kOut | kNN)
       .doc("x where x > threshold, else value.")
@@ -106,9 +108,10 @@ RUSHLIGHT_OPERATORS(activation) {
                      Expr x = e.in(0);
                      return loop::select(x <= e.scalar(1), e.scalar(2), x);
                    })
-      .gradient("self", [](Gradient& g) {
-        g.set(0, threshold_backward(g.grad(), g.tensor(0), g.scalar(1)));
-      });
+      .gradient(
+          "self",
+          [](Gradient& g) { g.set(0, threshold_backward(g.grad(), g.tensor(0), g.scalar(1))); })
+      .check(expect_not_bool);
   op("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
      kFunction | kOut)
       .doc("grad_output where self > threshold, else 0.")
@@ -128,27 +131,34 @@ RUSHLIGHT_OPERATORS(activation) {
                    [](Elementwise& e) { return e.in(0) * (1.0 - e.in(1)) * e.in(1); });
   op("gelu(Tensor self, *, str approximate='none') -> Tensor", kNN | kInplace | kOut)
       .doc("Gaussian error linear unit; approximate 'none' (erf) or 'tanh'.")
-      .elementwise(Rule::Promote, gelu_body);
+      .elementwise(Rule::Promote, gelu_body)
+      .check(expect_floating);
   op("silu(Tensor self) -> Tensor", kNN | kInplace | kOut)
       .doc("x * sigmoid(x).")
-      .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) * loop::sigmoid(e.in(0)); });
+      .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) * loop::sigmoid(e.in(0)); })
+      .check(expect_floating);
   op("mish(Tensor self) -> Tensor", kNN | kInplace | kOut)
       .doc("x * tanh(softplus(x)).")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        Expr x = e.in(0);
-        Expr soft = softplus_of(x, loop::constant(1, e.dtype()), loop::constant(20, e.dtype()));
-        return x * loop::tanh(soft);
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) {
+                     Expr x = e.in(0);
+                     Expr soft = softplus_of(x, loop::constant(1, e.dtype()),
+                                             loop::constant(20, e.dtype()));
+                     return x * loop::tanh(soft);
+                   })
+      .check(expect_floating);
   op("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", kNN | kOut)
       .doc("log(1 + exp(beta x)) / beta; x itself where beta x > threshold.")
       .elementwise(Rule::Promote,
-                   [](Elementwise& e) { return softplus_of(e.in(0), e.scalar(1), e.scalar(2)); });
+                   [](Elementwise& e) { return softplus_of(e.in(0), e.scalar(1), e.scalar(2)); })
+      .check(expect_floating);
   op("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
      kNN | kInplace | kOut)
       .doc("scale * x above zero, scale * alpha * (exp(input_scale x) - 1) below.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return elu_body(e, e.scalar(1), e.scalar(2), e.scalar(3));
-      });
+      .elementwise(
+          Rule::Promote,
+          [](Elementwise& e) { return elu_body(e, e.scalar(1), e.scalar(2), e.scalar(3)); })
+      .check(expect_floating);
   op("selu(Tensor self) -> Tensor", kFunction | kInplace)
       .doc("Self-normalising elu.")
       .elementwise(Rule::Promote,
@@ -157,29 +167,36 @@ RUSHLIGHT_OPERATORS(activation) {
                                      loop::constant(kSeluScale, e.dtype()),
                                      loop::constant(1, e.dtype()));
                    })
-      .node("EluBackward0");
+      .node("EluBackward0")
+      .check(expect_floating);
   op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", kFunction | kInplace)
       .doc("max(0, x) + min(0, alpha (exp(x / alpha) - 1)).")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        Expr alpha = e.scalar(1);
-        return elu_body(e, alpha, loop::constant(1, e.dtype()), 1.0 / alpha);
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) {
+                     Expr alpha = e.scalar(1);
+                     return elu_body(e, alpha, loop::constant(1, e.dtype()), 1.0 / alpha);
+                   })
+      .check(expect_floating);
   op("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", kNN | kInplace | kOut)
       .doc("x above zero, negative_slope * x below.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        Expr x = e.in(0);
-        return loop::where(x > 0.0, x, x * e.scalar(1));
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) {
+                     Expr x = e.in(0);
+                     return loop::where(x > 0.0, x, x * e.scalar(1));
+                   })
+      .check(expect_floating);
   op("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", kNN | kInplace | kOut)
       .doc("Limits each element to [min_val, max_val]; no gradient at the bounds.")
       .elementwise(
           Rule::Promote,
           [](Elementwise& e) { return loop::min(loop::max(e.in(0), e.scalar(1)), e.scalar(2)); })
-      .gradient("self", [](Gradient& g) {
-        Tensor x = g.tensor(0);
-        Tensor inside = logical_and(gt(x, g.scalar(1)), lt(x, g.scalar(2)));
-        g.set(0, where(inside, g.grad(), Scalar(0)));
-      });
+      .gradient("self",
+                [](Gradient& g) {
+                  Tensor x = g.tensor(0);
+                  Tensor inside = logical_and(gt(x, g.scalar(1)), lt(x, g.scalar(2)));
+                  g.set(0, where(inside, g.grad(), Scalar(0)));
+                })
+      .check(expect_not_bool);
   op("hardsigmoid(Tensor self) -> Tensor", kNN | kInplace | kOut)
       .doc("clamp(x / 6 + 1 / 2, 0, 1).")
       .elementwise(Rule::Promote,
@@ -187,11 +204,13 @@ RUSHLIGHT_OPERATORS(activation) {
                      Expr one = loop::constant(6, e.dtype());
                      return loop::min(loop::max(e.in(0) + 3.0, zero(e)), one) / 6.0;
                    })
-      .gradient("self", [](Gradient& g) {
-        Tensor x = g.tensor(0);
-        Tensor inside = logical_and(gt(x, Scalar(-3)), lt(x, Scalar(3)));
-        g.set(0, where(inside, div(g.grad(), Scalar(6)), Scalar(0)));
-      });
+      .gradient("self",
+                [](Gradient& g) {
+                  Tensor x = g.tensor(0);
+                  Tensor inside = logical_and(gt(x, Scalar(-3)), lt(x, Scalar(3)));
+                  g.set(0, where(inside, div(g.grad(), Scalar(6)), Scalar(0)));
+                })
+      .check(expect_floating);
   op("hardswish(Tensor self) -> Tensor", kNN | kInplace | kOut)
       .doc("x * clamp(x + 3, 0, 6) / 6.")
       .elementwise(Rule::Promote,
@@ -200,19 +219,23 @@ RUSHLIGHT_OPERATORS(activation) {
                      Expr six = loop::constant(6, e.dtype());
                      return x * loop::min(loop::max(x + 3.0, zero(e)), six) / 6.0;
                    })
-      .gradient("self", [](Gradient& g) {
-        Tensor x = g.tensor(0);
-        Tensor slope = mul(g.grad(), add(div(x, Scalar(3)), Scalar(0.5)));
-        Tensor upper = where(lt(x, Scalar(3)), slope, g.grad());
-        g.set(0, where(gt(x, Scalar(-3)), upper, Scalar(0)));
-      });
+      .gradient("self",
+                [](Gradient& g) {
+                  Tensor x = g.tensor(0);
+                  Tensor slope = mul(g.grad(), add(div(x, Scalar(3)), Scalar(0.5)));
+                  Tensor upper = where(lt(x, Scalar(3)), slope, g.grad());
+                  g.set(0, where(gt(x, Scalar(-3)), upper, Scalar(0)));
+                })
+      .check(expect_floating);
   op("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", kFunction | kMethod | kOut)
       .doc("x where |x| > lambd, else 0.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        Expr x = e.in(0);
-        Expr limit = e.scalar(1);
-        return loop::select((x >= -limit) & (x <= limit), zero(e), x);
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) {
+                     Expr x = e.in(0);
+                     Expr limit = e.scalar(1);
+                     return loop::select((x >= -limit) & (x <= limit), zero(e), x);
+                   })
+      .check(expect_floating);
   op("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", kNN | kOut)
       .doc("x moved toward zero by lambd, 0 within.")
       .composition([](const Tensor& self, Scalar lambd) -> Tensor {
@@ -223,7 +246,8 @@ RUSHLIGHT_OPERATORS(activation) {
                lambd.to_double(), ".");
         }
         return _softshrink(self, lambd);
-      });
+      })
+      .check(expect_floating);
   op("_softshrink(Tensor self, Scalar lambd) -> Tensor", kInternal)
       .doc("softshrink, without a check of lambd.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
@@ -238,11 +262,13 @@ RUSHLIGHT_OPERATORS(activation) {
                      Expr x = e.in(0);
                      return loop::min(x, zero(e)) - loop::log1p(loop::exp(-loop::abs(x)));
                    })
-      .gradient("self", [](Gradient& g) { g.set(0, mul(g.grad(), sigmoid(neg(g.tensor(0))))); });
+      .gradient("self", [](Gradient& g) { g.set(0, mul(g.grad(), sigmoid(neg(g.tensor(0))))); })
+      .check(expect_floating);
   op("glu(Tensor self, int dim=-1) -> Tensor", kNN | kOut)
       .doc("The first half along dim times the sigmoid of the second.")
       .composition(glu_split)
-      .node("GluBackward0");
+      .node("GluBackward0")
+      .check(expect_floating);
   op("_prelu(Tensor self, Tensor weight) -> Tensor", kInternal)
       .doc("x above zero, weight * x below.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
@@ -252,7 +278,8 @@ RUSHLIGHT_OPERATORS(activation) {
   op("prelu(Tensor self, Tensor weight) -> Tensor", kFunction | kMethod)
       .doc("leaky_relu with a slope for each channel, or one for all.")
       .composition(prelu_channels)
-      .node("PreluKernelBackward0");
+      .node("PreluKernelBackward0")
+      .check(expect_one_floating_dtype);
 }
 
 }  // namespace rushlight

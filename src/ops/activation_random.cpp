@@ -1,6 +1,7 @@
 // Activations that draw numbers.
 #include <rushlight/generated/functions.h>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 
@@ -43,7 +44,8 @@ RUSHLIGHT_OPERATORS(activation_random) {
      kFunction | kInplace)
       .doc("leaky_relu with a random slope for each element while training.")
       .composition(rrelu_of)
-      .node("RreluWithNoiseBackward0");
+      .node("RreluWithNoiseBackward0")
+      .check(expect_floating);
 }
 
 }  // namespace rushlight

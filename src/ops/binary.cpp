@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/promotion.h"
@@ -135,12 +136,14 @@ RUSHLIGHT_OPERATORS(binary) {
   op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kArithmetic)
       .doc("self - alpha * other.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 0, 1, "sub"); })
-      .gradient("", [](Gradient& g) {
-        g.set(0, g.grad());
-        if (g.needs(1)) {
-          g.set(1, scaled(neg(g.grad()), g.scalar(2)));
-        }
-      });
+      .gradient("",
+                [](Gradient& g) {
+                  g.set(0, g.grad());
+                  if (g.needs(1)) {
+                    g.set(1, scaled(neg(g.grad()), g.scalar(2)));
+                  }
+                })
+      .check(refuse_bool_difference);
   op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
      kFunction | kMethod | kNumbers)
       .doc("other - alpha * self.")
@@ -154,7 +157,8 @@ RUSHLIGHT_OPERATORS(binary) {
                 })
       .node([](const Invocation& inv) {
         return is_number(inv.arguments[1]) ? "RsubBackward1" : "RsubBackward0";
-      });
+      })
+      .check(refuse_bool_difference);
   op("mul.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("self * other.")
       .elementwise(Rule::Promote,
@@ -169,13 +173,15 @@ RUSHLIGHT_OPERATORS(binary) {
      kInternal | kInplace | kOut | kNumbers)
       .doc("Division rounded down or toward zero, without a check for zero.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return divide(e, e.in(0), e.in(1)); })
-      .gradient("", [](Gradient& g) {
-        for (int i : {0, 1}) {
-          if (g.needs(i)) {
-            g.set(i, zeros(g.sizes(i), g.grad().options()));
-          }
-        }
-      });
+      .gradient("",
+                [](Gradient& g) {
+                  for (int i : {0, 1}) {
+                    if (g.needs(i)) {
+                      g.set(i, zeros(g.sizes(i), g.grad().options()));
+                    }
+                  }
+                })
+      .check(expect_not_bool);
   op("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", kArithmetic)
       .doc("Division; rounding_mode None, 'trunc' (toward zero) or 'floor'.")
       .composition([](const Tensor& self, const Tensor& other,
@@ -199,7 +205,8 @@ RUSHLIGHT_OPERATORS(binary) {
   op("_remainder(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
       .doc("self modulo other, without a check for zero.")
       .elementwise(Rule::Promote,
-                   [](Elementwise& e) { return loop::binary(loop::Op::Mod, e.in(0), e.in(1)); });
+                   [](Elementwise& e) { return loop::binary(loop::Op::Mod, e.in(0), e.in(1)); })
+      .check(expect_not_bool);
   op("remainder.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("self modulo other, with the sign of other.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
@@ -213,7 +220,8 @@ RUSHLIGHT_OPERATORS(binary) {
   op("_fmod(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
       .doc("C's fmod, without a check for zero.")
       .elementwise(Rule::Promote,
-                   [](Elementwise& e) { return loop::binary(loop::Op::Rem, e.in(0), e.in(1)); });
+                   [](Elementwise& e) { return loop::binary(loop::Op::Rem, e.in(0), e.in(1)); })
+      .check(expect_not_bool);
   op("fmod.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
       .doc("Remainder with the sign of self.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
@@ -266,7 +274,8 @@ RUSHLIGHT_OPERATORS(binary) {
   op("hypot(Tensor self, Tensor other) -> Tensor", kUnary)
       .doc("sqrt(self^2 + other^2) without overflow.")
       .elementwise(Rule::Promote,
-                   [](Elementwise& e) { return loop::binary(loop::Op::Hypot, e.in(0), e.in(1)); });
+                   [](Elementwise& e) { return loop::binary(loop::Op::Hypot, e.in(0), e.in(1)); })
+      .check(expect_floating);
   op("copysign.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
       .doc("The magnitude of self with the sign of other.")
       .elementwise(Rule::Float, [](Elementwise& e) {
@@ -277,20 +286,24 @@ RUSHLIGHT_OPERATORS(binary) {
       .elementwise(
           Rule::Promote,
           [](Elementwise& e) { return loop::binary(loop::Op::NextAfter, e.in(0), e.in(1)); })
-      .gradient("", [](Gradient& g) {
-        g.set(0, g.grad());
-        if (g.needs(1)) {
-          g.set(1, zeros(g.sizes(1), g.grad().options()));
-        }
-      });
+      .gradient("",
+                [](Gradient& g) {
+                  g.set(0, g.grad());
+                  if (g.needs(1)) {
+                    g.set(1, zeros(g.sizes(1), g.grad().options()));
+                  }
+                })
+      .check(expect_floating);
   op("logaddexp(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("log(exp(self) + exp(other)), without overflow.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, false); })
-      .gradient("self other", [](Gradient& g) { log_add_exp_gradient(g, 1.0); });
+      .gradient("self other", [](Gradient& g) { log_add_exp_gradient(g, 1.0); })
+      .check(expect_floating);
   op("logaddexp2(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("log2(2^self + 2^other), without overflow.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, true); })
-      .gradient("self other", [](Gradient& g) { log_add_exp_gradient(g, 0.6931471805599453); });
+      .gradient("self other", [](Gradient& g) { log_add_exp_gradient(g, 0.6931471805599453); })
+      .check(expect_floating);
   op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("self * log(other); 0 where self is 0.")
       .elementwise(Rule::Float, [](Elementwise& e) {

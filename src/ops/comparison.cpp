@@ -11,7 +11,7 @@ namespace {
 
 void expect_integers(Elementwise& e, const char* op) {
   if (is_floating(e.dtype())) {
-    fail(ErrorKind::Runtime, op, "\"", op, "_cpu\" not implemented for '",
+    fail(ErrorKind::NotImplemented, op, "\"", op, "_cpu\" not implemented for '",
          scalar_type_name(e.dtype()), "': expected bool or integer tensors");
   }
 }
@@ -26,7 +26,7 @@ void expect_tolerance(const char* name, double value) {
 void expect_shiftable(Elementwise& e, const char* op) {
   expect_integers(e, op);
   if (e.dtype() == DType::Bool) {
-    fail(ErrorKind::Runtime, op, "\"", op, "_cpu\" not implemented for 'Bool'");
+    fail(ErrorKind::NotImplemented, op, "\"", op, "_cpu\" not implemented for 'Bool'");
   }
 }
 

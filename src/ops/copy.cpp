@@ -191,14 +191,14 @@ RUSHLIGHT_OPERATORS(copy) {
   op("fill.Scalar(Tensor self, Scalar value) -> Tensor", kFunction | kInplace | kOut)
       .doc("A number in every element.")
       .kernel_into(written(
-          +[](const Tensor&, Scalar) {}, kernels::fill, Overlap::Allow))
+          +[](const Tensor&, Scalar) {}, kernels::fill, Overlap::Allow, Fresh::AsGiven))
       .gradient("", zero_gradient)
       .node([](const Invocation& inv) {
         return inv.form == Form::Inplace ? "FillBackward2" : "FillBackward0";
       });
   op("fill.Tensor(Tensor self, Tensor value) -> Tensor", kFunction | kInplace | kOut)
       .doc("The number of a 0-dim tensor in every element.")
-      .kernel_into(written(check_fill_value, kernels::copy, Overlap::Allow))
+      .kernel_into(written(check_fill_value, kernels::copy, Overlap::Allow, Fresh::AsGiven))
       .gradient("",
                 [](Gradient& g) {
                   zero_gradient(g);

@@ -121,6 +121,9 @@ DType ElementwiseBody::promoted(const Operator& op, const Invocation& inv) const
 }
 
 void ElementwiseBody::check_dtypes(const Operator& op, const Invocation& inv) const {
+  if (op.check != nullptr) {
+    op.check(inv);
+  }
   for (int argument : roles_.tensors) {
     const Value& value = inv.arguments[argument];
     const std::string& name = op.schema.arguments[static_cast<size_t>(argument)].name;

@@ -78,7 +78,16 @@ Expr build_expression(const Operator& op, const Invocation& inv, Rule rule,
                       const std::vector<int>& conditions, const ElementwiseFunction& function,
                       const ElementwiseTyping& typing, ElementwiseOperands& operands) {
   Expression view(op, inv, rule, conditions, typing.compute, operands);
-  return as(function(view), compute_dtype(typing.out));
+  try {
+    return as(function(view), compute_dtype(typing.out));
+  } catch (const Error& error) {
+    // The body has no meaning in this dtype, which the operator's own words should say.
+    if (error.op().rfind("loop.", 0) != 0) {
+      throw;
+    }
+    fail(ErrorKind::NotImplemented, op.name(), "not implemented for '",
+         scalar_type_name(typing.compute), "' (", error.what(), ")");
+  }
 }
 
 double operation_cost(Expr node) {

@@ -7,6 +7,7 @@
 #include "ops/elementwise_expression.h"
 #include "ops/iteration.h"
 #include "ops/signature.h"
+#include "tensor/geometry.h"
 
 namespace rushlight {
 namespace {
@@ -134,44 +135,51 @@ ElementwiseKernel build_elementwise(const Operator& op, const Invocation& inv,
       build_expression(op, inv, rule, conditions, function, {form.compute, form.out}, builder));
 }
 
+namespace {
+
+// The tensor's strides where it repeats to `shape`.
+IntList spread_strides(const TensorImpl& tensor, IntArrayRef shape) {
+  IntList strides(shape.size(), 0);
+  const size_t lead = shape.size() - tensor.sizes.size();
+  for (size_t i = lead; i < shape.size(); ++i) {
+    const bool repeats = tensor.sizes[i - lead] != shape[i];
+    strides[i] = repeats ? 0 : tensor.strides[i - lead];
+  }
+  return strides;
+}
+
+}  // namespace
+
 Tensor make_like_operands(const Invocation& inv, const std::vector<int>& tensors, IntArrayRef shape,
                           DType dtype, Device device) {
-  const TensorImpl* model = nullptr;
+  bool row_major = true;
   for (int argument : tensors) {
     const TensorImpl* impl = inv.arguments[argument].impl();
-    if (impl == nullptr || !(IntArrayRef(impl->sizes) == shape)) {
+    if (impl == nullptr) {
       continue;
     }
-    if (impl->has(TensorImpl::kContiguous)) {
-      return make_tensor(shape, dtype, device);
+    if (!impl->has(TensorImpl::kContiguous)) {
+      row_major = false;
+      break;
     }
-    model = model == nullptr ? impl : model;
+    if (IntArrayRef(impl->sizes) == shape) {
+      break;  // it tells all dimensions apart
+    }
   }
-  if (model == nullptr) {
+  if (row_major) {
     return make_tensor(shape, dtype, device);
   }
-  // Contiguous in the order of the model's strides.
-  size_t rank = shape.size();
-  std::vector<size_t> order(rank);
-  for (size_t i = 0; i < rank; ++i) {
-    order[i] = i;
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::abs(model->strides[a]) > std::abs(model->strides[b]);
-  });
-  for (size_t i = 0; i < rank; ++i) {
-    if (model->strides[i] == 0 && shape[i] > 1) {
-      return make_tensor(shape, dtype, device);
+  std::vector<IntList> operands;
+  bool same = true;
+  for (int argument : tensors) {
+    if (const TensorImpl* impl = inv.arguments[argument].impl(); impl != nullptr) {
+      operands.push_back(spread_strides(*impl, shape));
+      same = same && IntArrayRef(impl->sizes) == shape && operands[0] == operands.back();
     }
   }
-  IntList strides;
-  strides.resize(rank);
-  int64_t stride = 1;
-  for (size_t i = rank; i-- > 0;) {
-    strides[order[i]] = stride;
-    stride *= shape[order[i]] > 1 ? shape[order[i]] : 1;
-  }
-  return make_strided(shape, strides, dtype, device);
+  return make_strided(shape,
+                      same ? preserved_strides(shape, operands[0]) : joint_strides(shape, operands),
+                      dtype, device);
 }
 
 bool must_copy_before_write(const Tensor& out, const Tensor& input) {

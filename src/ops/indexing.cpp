@@ -80,11 +80,7 @@ void masked_fill_body(Invocation& inv) {
   check_fill_mask(self, mask, value);
   const IntList shape = broadcast_shapes(self.sizes(), mask.sizes(), "");
   if (inv.form == Form::Functional) {
-    const bool keeps = self.sizes() == IntArrayRef(shape);
-    inv.results[0] =
-        Value(keeps ? make_strided(shape, preserved_strides(self.sizes(), self.strides()),
-                                   self.dtype(), self.device())
-                    : make_tensor(shape, self.dtype(), self.device()));
+    inv.results[0] = Value(make_tensor(shape, self.dtype(), self.device()));
   } else {
     if (!(self.sizes() == IntArrayRef(shape))) {
       fail(ErrorKind::Runtime, "masked_fill_", "output with shape ", self.sizes(),
@@ -225,7 +221,7 @@ RUSHLIGHT_OPERATORS(indexing) {
       .doc(
           "x[indices] = values; with `accumulate`, x[indices] += values, repeated positions in "
           "the order of the index.")
-      .kernel_into(written(check_put, put_at, Overlap::Allow))
+      .kernel_into(written(check_put, put_at, Overlap::Allow, Fresh::AsGiven))
       .gradient("indices", [](Gradient& g) {
         if (g.needs(0)) {
           g.set(0, g.flag(3)

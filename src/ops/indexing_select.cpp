@@ -294,7 +294,7 @@ RUSHLIGHT_OPERATORS(indexing_select) {
   op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
      kFunction | kMethod | kInplace)
       .doc("A number in the slices at the given indices.")
-      .kernel_into(written(check_index_fill, index_fill_in, Overlap::Allow))
+      .kernel_into(written(check_index_fill, index_fill_in, Overlap::Allow, Fresh::AsGiven))
       .gradient("index",
                 [](Gradient& g) { g.set(0, index_fill(g.grad(), g.integer(1), g.tensor(2), 0)); });
   two_form_composition(
@@ -319,7 +319,7 @@ RUSHLIGHT_OPERATORS(indexing_select) {
   op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
      kFunction | kMethod | kInplace)
       .doc("Writes, or adds, elements at positions of the flattened tensor.")
-      .kernel_into(written(check_put, put_elements))
+      .kernel_into(written(check_put, put_elements, Overlap::Refuse, Fresh::AsGiven))
       .gradient("index", [](Gradient& g) {
         if (g.needs(0)) {
           g.set(0, g.flag(3)

@@ -157,6 +157,9 @@ bool any_requires_grad(const Invocation& inv) {
 
 void run_body(Invocation& inv) {
   const Body& body = *inv.op->body;
+  if (inv.op->check != nullptr) {
+    inv.op->check(inv);
+  }
   if (!body.takes_numbers()) {
     wrap_numbers(inv);
   }

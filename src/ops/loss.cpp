@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -292,7 +293,8 @@ RUSHLIGHT_OPERATORS(loss) {
       .doc(
           "Cross entropy of logits (N, C, ...) with classes (N, ...) or probabilities (N, C, ...).")
       .composition(cross_entropy_of)
-      .node(cross_entropy_node);
+      .node(cross_entropy_node)
+      .check(expect_floating);
   op("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
      "int ignore_index=-100) -> Tensor",
      kNN)
@@ -300,7 +302,8 @@ RUSHLIGHT_OPERATORS(loss) {
       .composition(nll_loss_of)
       .node([](const Invocation& inv) {
         return inv.arguments[0].tensor().dim() > 2 ? "NllLoss2DBackward0" : "NllLossBackward0";
-      });
+      })
+      .check(expect_floating);
   op("_squared_error(Tensor self, Tensor target) -> Tensor", kInternal)
       .doc("(self - target)^2.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
@@ -312,7 +315,8 @@ RUSHLIGHT_OPERATORS(loss) {
       .composition([](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
         return reduce_loss(_squared_error(self, target), reduction);
       })
-      .node("MseLossBackward0");
+      .node("MseLossBackward0")
+      .check(expect_floating);
   op("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", kNN)
       .doc("Mean absolute error.")
       .composition([](const Tensor& self, const Tensor& target, int64_t reduction) -> Tensor {
@@ -337,7 +341,8 @@ RUSHLIGHT_OPERATORS(loss) {
             return beta == 0 ? l1_loss(self, target, reduction)
                              : reduce_loss(_smooth_l1(self, target, beta), reduction);
           })
-      .node("SmoothL1LossBackward0");
+      .node("SmoothL1LossBackward0")
+      .check(expect_floating);
   op("_huber(Tensor self, Tensor target, float delta) -> Tensor", kInternal)
       .doc("Squared below delta, linear above.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return huber(e, e.scalar(2)); });
@@ -352,7 +357,8 @@ RUSHLIGHT_OPERATORS(loss) {
             }
             return reduce_loss(_huber(self, target, delta), reduction);
           })
-      .node("HuberLossBackward0");
+      .node("HuberLossBackward0")
+      .check(expect_floating);
   op("_binary_cross_entropy(Tensor self, Tensor target) -> Tensor", kInternal)
       .doc("-(t log x + (1 - t) log(1 - x)), logarithms limited to -100.")
       .elementwise(Rule::Promote,
@@ -378,7 +384,8 @@ RUSHLIGHT_OPERATORS(loss) {
      kNN | kOut)
       .doc("Cross entropy of probabilities with targets in [0, 1].")
       .composition(bce_of)
-      .node("BinaryCrossEntropyBackward0");
+      .node("BinaryCrossEntropyBackward0")
+      .check(expect_one_floating_dtype);
   op("_bce_with_logits(Tensor self, Tensor target) -> Tensor", kInternal)
       .doc("(1 - t) x - log_sigmoid(x).")
       .elementwise(Rule::Promote,
@@ -401,7 +408,8 @@ RUSHLIGHT_OPERATORS(loss) {
      kFunction)
       .doc("Binary cross entropy of logits, exact far from zero.")
       .composition(bce_with_logits_of)
-      .node("BinaryCrossEntropyWithLogitsBackward0");
+      .node("BinaryCrossEntropyWithLogitsBackward0")
+      .check(expect_one_floating_dtype);
   op("_kl_div(Tensor self, Tensor target, bool log_target) -> Tensor", kInternal)
       .doc("target * (log(target) - self).")
       .elementwise(Rule::Promote, [](Elementwise& e) {
@@ -418,7 +426,8 @@ RUSHLIGHT_OPERATORS(loss) {
       .composition([](const Tensor& self, const Tensor& target, int64_t reduction,
                       bool log_target) -> Tensor {
         return reduce_loss(_kl_div(self, target, log_target), reduction);
-      });
+      })
+      .check(expect_floating);
 }
 
 }  // namespace rushlight

@@ -22,8 +22,8 @@ void check_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
          " != ", b.dtype());
   }
   if (!gemm_supports(a.dtype())) {
-    fail(a.is_complex() ? ErrorKind::NotImplemented : ErrorKind::Runtime, op, "\"", op,
-         "\" not implemented for '", scalar_type_name(a.dtype()), "'");
+    fail(ErrorKind::NotImplemented, op, "\"", op, "\" not implemented for '",
+         scalar_type_name(a.dtype()), "'");
   }
 }
 

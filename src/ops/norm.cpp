@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/dtype_checks.h"
 #include "ops/operator.h"
 
 namespace rushlight {
@@ -285,11 +286,13 @@ RUSHLIGHT_OPERATORS(norm) {
   op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", kFunction | kOut)
       .doc("The cross products of vectors of three elements along a dimension.")
       .composition(cross_of)
-      .node("LinalgCrossBackward0");
+      .node("LinalgCrossBackward0")
+      .check(expect_one_dtype);
   op("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", kFunction | kMethod | kOut)
       .doc("Cross products along `dim`, or the first dimension of size 3.")
       .composition(cross_first)
-      .node("LinalgCrossBackward0");
+      .node("LinalgCrossBackward0")
+      .check(expect_one_dtype);
   op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", kFunction | kOut)
       .doc("The inner products along a dimension.")
       .composition([](const Tensor& x, const Tensor& y, int64_t dim) -> Tensor {

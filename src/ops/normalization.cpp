@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -303,7 +304,7 @@ Tensor group_norm_of(const Tensor& input, int64_t groups, const Tensor& weight, 
 Tensor softmax_of(const Tensor& self, int64_t dim, std::optional<DType> dtype, bool logarithm) {
   Tensor x = dtype && *dtype != self.dtype() ? to(self, *dtype) : self;
   if (!x.is_floating_point() && !x.is_complex()) {
-    fail(ErrorKind::Runtime, logarithm ? "log_softmax" : "softmax", "\"",
+    fail(ErrorKind::NotImplemented, logarithm ? "log_softmax" : "softmax", "\"",
          logarithm ? "log_softmax" : "softmax", "\" not implemented for '",
          scalar_type_name(x.dtype()), "'");
   }
@@ -345,13 +346,15 @@ RUSHLIGHT_OPERATORS(normalization) {
       .doc("exp(x) / sum(exp(x)) along a dimension, without overflow.")
       .composition([](const Tensor& self, int64_t dim, std::optional<DType> dtype) -> Tensor {
         return softmax_of(self, dim, dtype, false);
-      });
+      })
+      .check(expect_floating);
   op("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
      kFunction | kMethod | kOut)
       .doc("log(softmax(x)) along a dimension, exact.")
       .composition([](const Tensor& self, int64_t dim, std::optional<DType> dtype) -> Tensor {
         return softmax_of(self, dim, dtype, true);
-      });
+      })
+      .check(expect_floating);
 
   rows(op("_layer_norm(Tensor self, Tensor? weight, Tensor? bias, float eps, int dim, "
           "bool keepdim) -> (Tensor, Tensor, Tensor)",
@@ -381,7 +384,8 @@ RUSHLIGHT_OPERATORS(normalization) {
      kFunction)
       .doc("Normalises the last dimensions to mean 0 and variance 1, then scales and shifts.")
       .composition(layer_norm_of)
-      .node("NativeLayerNormBackward0");
+      .node("NativeLayerNormBackward0")
+      .check(expect_floating);
   rows(op("_rms_norm(Tensor self, Tensor? weight, float eps, int dim, bool keepdim) "
           "-> (Tensor, Tensor)",
           kInternal)
@@ -411,13 +415,15 @@ RUSHLIGHT_OPERATORS(normalization) {
      kFunction)
       .doc("Divides the last dimensions by their root mean square, then scales.")
       .composition(rms_norm_of)
-      .node("MulBackward0");
+      .node("MulBackward0")
+      .check(expect_floating);
   op("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
      "float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
      kFunction)
       .doc("Normalises groups of channels of (N, C, ...), then scales and shifts each channel.")
       .composition(group_norm_of)
-      .node("NativeGroupNormBackward0");
+      .node("NativeGroupNormBackward0")
+      .check(expect_floating);
 }
 
 }  // namespace rushlight

@@ -30,7 +30,7 @@ int64_t check_input(std::string_view op, const Tensor& input, const Affine& affi
          input.sizes());
   }
   if (!input.is_floating_point()) {
-    fail(ErrorKind::Runtime, op, "\"", op, "\" not implemented for '",
+    fail(ErrorKind::NotImplemented, op, "\"", op, "\" not implemented for '",
          scalar_type_name(input.dtype()), "': expected a floating-point input");
   }
   if (!from_input && !running_mean.defined()) {

@@ -181,6 +181,11 @@ bool is_number(const Value& argument) {
   return !argument.is_tensor() || argument.impl()->has(TensorImpl::kWrappedNumber);
 }
 
+Entry& Entry::check(void (*function)(const Invocation& inv)) {
+  op_.check = function;
+  return *this;
+}
+
 Entry& Entry::node(const char* name) {
   op_.node_name = name;
   return *this;

@@ -100,8 +100,9 @@ class Operator {
   // apart for which PyTorch has several overloads.
   const char* node_name = nullptr;
   const char* (*node_name_rule)(const Invocation& inv) = nullptr;
-  int inplace_argument = 0;  // which argument the in-place form writes
-  std::string samples;       // name of the sample-input maker of the generic tests
+  void (*check)(const Invocation& inv) = nullptr;  // refuses arguments, before the body runs
+  int inplace_argument = 0;                        // which argument the in-place form writes
+  std::string samples;  // name of the sample-input maker of the generic tests
 
   const std::string& name() const { return schema.name; }
   // The name of the node of a call; null where it follows from the operator's.
@@ -139,6 +140,8 @@ class Entry {
   // "result" or "result0", "result1" for results. "x:y": of the gradients, only that of x reads y.
   Entry& gradient(std::string_view saves, GradientRule rule);
   Entry& not_differentiable();
+  // Looks at the arguments of every call first: see ops/dtype_checks.h.
+  Entry& check(void (*function)(const Invocation& inv));
   // What the node of a call is called; see Operator::node_name.
   Entry& node(const char* name);
   Entry& node(const char* (*rule)(const Invocation& inv));

@@ -1,6 +1,7 @@
 // Reductions to extremes: their values and their positions.
 #include <rushlight/generated/functions.h>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -169,12 +170,14 @@ RUSHLIGHT_OPERATORS(reduction_extreme) {
       .doc("First position of the maximum, in the flattened tensor or along dim.")
       .composition([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) -> Tensor {
         return arg_whole(self, dim, keepdim, true);
-      });
+      })
+      .check(expect_not_bool);
   op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kFunction | kMethod | kOut)
       .doc("First position of the minimum, in the flattened tensor or along dim.")
       .composition([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) -> Tensor {
         return arg_whole(self, dim, keepdim, false);
-      });
+      })
+      .check(expect_not_bool);
   op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
      kFunction | kMethod | kOut)
       .doc("Minimum and maximum together.")

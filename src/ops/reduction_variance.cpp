@@ -1,6 +1,7 @@
 // Variances and standard deviations.
 #include <rushlight/generated/functions.h>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -103,26 +104,30 @@ RUSHLIGHT_OPERATORS(reduction_variance) {
            .doc("Variance over dimensions, divided by n - correction (1)."),
        variance_spec(false, false))
       .gradient("self", var_gradient)
-      .casts_out();
+      .casts_out()
+      .check(expect_floating);
   rows(op("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
           "bool keepdim=False) -> Tensor",
           kFunction | kMethod | kOut)
            .doc("Standard deviation over dimensions, by n - correction (1)."),
        variance_spec(true, false))
       .gradient("self result", std_gradient)
-      .casts_out();
+      .casts_out()
+      .check(expect_floating);
   rows(op("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
           "bool keepdim=False) -> (Tensor, Tensor)",
           kFunction)
            .doc("Variance and mean together."),
        variance_spec(false, true))
-      .gradient("self result0", var_mean_gradient);
+      .gradient("self result0", var_mean_gradient)
+      .check(expect_floating);
   rows(op("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
           "bool keepdim=False) -> (Tensor, Tensor)",
           kFunction)
            .doc("Standard deviation and mean together."),
        variance_spec(true, true))
-      .gradient("self result0", var_mean_gradient);
+      .gradient("self result0", var_mean_gradient)
+      .check(expect_floating);
   op("var(Tensor self, bool unbiased=True) -> Tensor", kFunction | kMethod)
       .doc("Variance of all elements.")
       .composition([](const Tensor& self, bool unbiased) -> Tensor {

@@ -1,6 +1,7 @@
 // Scans: running sums, products and extremes along a dimension.
 #include <rushlight/generated/functions.h>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -126,7 +127,8 @@ RUSHLIGHT_OPERATORS(scan) {
   op("logcumsumexp(Tensor self, int dim) -> Tensor", kFunction | kMethod | kOut)
       .doc("log of the running sum of exp along a dimension.")
       .composition(log_cum_sum_exp)
-      .node("LogcumsumexpBackward0");
+      .node("LogcumsumexpBackward0")
+      .check(expect_floating);
 }
 
 }  // namespace rushlight

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/copy.h"
+#include "ops/dtype_checks.h"
 #include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/views.h"
@@ -397,7 +398,8 @@ RUSHLIGHT_OPERATORS(shape) {
         }
         return sum(diagonal(self));
       })
-      .node("TraceBackward0");
+      .node("TraceBackward0")
+      .check(expect_not_bool);
 }
 
 }  // namespace rushlight

@@ -4,11 +4,13 @@
 #include <rushlight/generated/functions.h>
 
 #include "kernels/copy.h"
+#include "ops/dtype_checks.h"
 #include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/sort_rows.h"
-#include "ops/written.h"
 #include "ops/views.h"
+#include "ops/written.h"
+#include "tensor/geometry.h"
 
 namespace rushlight {
 namespace {
@@ -19,13 +21,25 @@ Tensor make_positions(const SortRows& rows, int64_t width) {
   return make_tensor({rows.count(), width}, DType::Int64, rows.rows().device());
 }
 
+// Sorted tensors lie in memory as the argument does.
+Tensor laid_as(const Tensor& self, const Tensor& sorted) {
+  if (self.is_contiguous()) {
+    return sorted;
+  }
+  const Tensor made = make_strided(self.sizes(), preserved_strides(self.sizes(), self.strides()),
+                                   sorted.dtype(), sorted.device());
+  kernels::copy(made, sorted);
+  return made;
+}
+
 Pair sort_dim(const Tensor& self, int64_t dim, bool descending) {
   const SortRows rows(self, dim, "sort");
   const Tensor order = make_positions(rows, rows.length());
   if (!self.is_meta() && self.numel() != 0) {
     kernels::sort_rows(rows.rows(), order, descending, "sort");
   }
-  return {rows.restored(rows.picked(order), rows.length()), rows.restored(order, rows.length())};
+  return {laid_as(self, rows.restored(rows.picked(order), rows.length())),
+          laid_as(self, rows.restored(order, rows.length()))};
 }
 
 Pair sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool descending) {
@@ -160,37 +174,43 @@ RUSHLIGHT_OPERATORS(sort) {
      kFunction | kMethod | kOut)
       .doc("The k largest, or smallest, elements along a dimension in order, and where they are.")
       .kernel(topk_dim)
-      .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(2), true); });
+      .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(2), true); })
+      .check(expect_not_bool);
   op("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> "
      "(Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
       .doc("The k-th smallest element along a dimension, and where it is.")
       .kernel_into(strict_outputs(box(kthvalue_dim)))
-      .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(2), g.flag(3)); });
+      .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(2), g.flag(3)); })
+      .check(expect_not_bool);
   op("median(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("The lower median of all elements; NaN where one is NaN.")
       .kernel(
           [](const Tensor& self) { return median_all(self, kernels::Median::Propagate, "median"); })
-      .gradient("self result", median_gradient);
+      .gradient("self result", median_gradient)
+      .check(expect_not_bool);
   op("median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
       .doc("The lower median along a dimension, and where it is; NaN where one is NaN.")
       .kernel([](const Tensor& self, int64_t dim, bool keepdim) {
         return median_rows(self, dim, keepdim, kernels::Median::Propagate, "median");
       })
-      .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(1), g.flag(2)); });
+      .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(1), g.flag(2)); })
+      .check(expect_not_bool);
   op("nanmedian(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("The lower median of the elements that are not NaN.")
       .kernel(
           [](const Tensor& self) { return median_all(self, kernels::Median::Ignore, "nanmedian"); })
-      .gradient("self result", median_gradient);
+      .gradient("self result", median_gradient)
+      .check(expect_not_bool);
   op("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
       .doc("The lower median of the numbers along a dimension, and where it is.")
       .kernel([](const Tensor& self, int64_t dim, bool keepdim) {
         return median_rows(self, dim, keepdim, kernels::Median::Ignore, "nanmedian");
       })
-      .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(1), g.flag(2)); });
+      .gradient("result1", [](Gradient& g) { picked_gradient(g, g.integer(1), g.flag(2)); })
+      .check(expect_not_bool);
   op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
      kFunction | kMethod | kOut)
       .doc(

@@ -8,6 +8,7 @@
 #include "kernels/index_nonzero.h"
 #include "kernels/sort.h"
 #include "kernels/sort_key.h"
+#include "ops/dtype_checks.h"
 #include "ops/operator.h"
 #include "ops/promotion.h"
 #include "runtime/parallel.h"
@@ -239,7 +240,8 @@ RUSHLIGHT_OPERATORS(sort_search) {
           "Where each value would go in its ordered row, before equal elements or with `right` "
           "behind them.")
       .kernel(searchsorted_tensor)
-      .not_differentiable();
+      .not_differentiable()
+      .check(expect_not_bool);
   op("searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, "
      "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
      kFunction | kOut)
@@ -255,7 +257,8 @@ RUSHLIGHT_OPERATORS(sort_search) {
      kFunction | kOut)
       .doc("The bucket of each value between ordered boundaries.")
       .kernel(bucketize_tensor)
-      .not_differentiable();
+      .not_differentiable()
+      .check(expect_not_bool);
   op("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) "
      "-> Tensor",
      kFunction)

@@ -1,6 +1,7 @@
 // Element-wise functions of three operands, and of bounds.
 #include <rushlight/generated/functions.h>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 
@@ -153,25 +154,30 @@ RUSHLIGHT_OPERATORS(ternary) {
       .node("ClampBackward0");
   op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", kUnary)
       .doc("self + weight * (end - self).")
-      .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.scalar(2)); });
+      .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.scalar(2)); })
+      .check(expect_one_dtype);
   op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", kUnary)
       .doc("self + weight * (end - self).")
-      .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.in(2)); });
+      .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.in(2)); })
+      .check(expect_one_dtype);
   op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kUnary)
       .doc("self + value * tensor1 * tensor2.")
       .elementwise(Rule::Promote,
-                   [](Elementwise& e) { return e.in(0) + e.scalar(3) * e.in(1) * e.in(2); });
+                   [](Elementwise& e) { return e.in(0) + e.scalar(3) * e.in(1) * e.in(2); })
+      .check(expect_not_bool);
   op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kUnary)
       .doc("self + value * tensor1 / tensor2.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        if (!is_floating(e.dtype())) {
-          fail(ErrorKind::Runtime, "addcdiv",
-               "Integer division with addcdiv is no longer "
-               "supported; expected floating point tensors, got ",
-               e.dtype());
-        }
-        return e.in(0) + e.scalar(3) * (e.in(1) / e.in(2));
-      });
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) {
+                     if (!is_floating(e.dtype())) {
+                       fail(ErrorKind::Runtime, "addcdiv",
+                            "Integer division with addcdiv is no longer "
+                            "supported; expected floating point tensors, got ",
+                            e.dtype());
+                     }
+                     return e.in(0) + e.scalar(3) * (e.in(1) / e.in(2));
+                   })
+      .check(refuse_integer_division);
 }
 
 }  // namespace rushlight

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 
@@ -201,9 +202,10 @@ RUSHLIGHT_OPERATORS(unary) {
       });
   op("abs(Tensor self) -> Tensor", kUnary)
       .doc("Absolute value.")
-      .elementwise(Rule::Promote, [](Elementwise& e) {
-        return is_signed(e.dtype()) ? loop::abs(e.in(0)) : e.in(0);
-      });
+      .elementwise(
+          Rule::Promote,
+          [](Elementwise& e) { return is_signed(e.dtype()) ? loop::abs(e.in(0)) : e.in(0); })
+      .check(expect_not_bool);
   op("sign(Tensor self) -> Tensor", kUnary)
       .doc("-1, 0 or 1 by the sign of each element.")
       .elementwise(Rule::Promote, sign_body);
@@ -212,26 +214,32 @@ RUSHLIGHT_OPERATORS(unary) {
       .elementwise(Rule::Promote, sign_body);
   op("floor(Tensor self) -> Tensor", kUnary)
       .doc("The largest integer not above each element.")
-      .elementwise(Rule::Promote, keep_integers<loop::floor>);
+      .elementwise(Rule::Promote, keep_integers<loop::floor>)
+      .check(expect_not_bool);
   op("ceil(Tensor self) -> Tensor", kUnary)
       .doc("The smallest integer not below each element.")
-      .elementwise(Rule::Promote, keep_integers<loop::ceil>);
+      .elementwise(Rule::Promote, keep_integers<loop::ceil>)
+      .check(expect_not_bool);
   op("trunc(Tensor self) -> Tensor", kUnary)
       .doc("The integer part of each element.")
-      .elementwise(Rule::Promote, keep_integers<loop::trunc>);
+      .elementwise(Rule::Promote, keep_integers<loop::trunc>)
+      .check(expect_not_bool);
   op("fix(Tensor self) -> Tensor", kUnary)
       .doc("Another name of trunc.")
       .elementwise(Rule::Promote, keep_integers<loop::trunc>);
   op("round(Tensor self) -> Tensor", kUnary)
       .doc("The nearest integer; halves go to the even one.")
-      .elementwise(Rule::Promote, keep_integers<loop::round>);
+      .elementwise(Rule::Promote, keep_integers<loop::round>)
+      .check(expect_not_bool);
   op("round.decimals(Tensor self, *, int decimals) -> Tensor", kUnary)
       .doc("Rounds to this many decimal places; halves go to the even digit.")
-      .elementwise(Rule::Promote, round_decimals);
+      .elementwise(Rule::Promote, round_decimals)
+      .check(expect_not_bool);
   op("frac(Tensor self) -> Tensor", kUnary)
       .doc("x - trunc(x).")
       .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) - loop::trunc(e.in(0)); })
-      .gradient("", [](Gradient& g) { g.set(0, g.grad()); });
+      .gradient("", [](Gradient& g) { g.set(0, g.grad()); })
+      .check(expect_floating);
   op("deg2rad(Tensor self) -> Tensor", kUnary)
       .doc("Degrees to radians.")
       .elementwise(Rule::Float, [](Elementwise& e) { return e.in(0) * 0.017453292519943295; });
@@ -300,7 +308,7 @@ RUSHLIGHT_OPERATORS(unary) {
       .elementwise(Rule::Promote,
                    [](Elementwise& e) -> Expr {
                      if (floating(e)) {
-                       fail(ErrorKind::Runtime, "bitwise_not",
+                       fail(ErrorKind::NotImplemented, "bitwise_not",
                             "\"bitwise_not\" not implemented for '", scalar_type_name(e.dtype()),
                             "': expected a bool or integer tensor");
                      }

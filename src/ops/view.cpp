@@ -57,6 +57,11 @@ Tensor move_dims(const Tensor& self, IntArrayRef source, IntArrayRef destination
   }
   const int64_t rank = self.dim();
   if (rank == 0) {
+    for (IntArrayRef dims : {source, destination}) {
+      for (int64_t dim : dims) {
+        wrap_dim(dim, rank, "movedim");
+      }
+    }
     return self;
   }
   IntList order(static_cast<size_t>(rank), -1);

@@ -8,11 +8,13 @@
 
 namespace rushlight {
 
-void prepare_written(Invocation& inv, Overlap overlap) {
+void prepare_written(Invocation& inv, Overlap overlap, Fresh fresh) {
   const Tensor& self = inv.arguments[0].tensor();
   if (inv.form == Form::Functional) {
-    Tensor made = make_strided(self.sizes(), preserved_strides(self.sizes(), self.strides()),
-                               self.dtype(), self.device());
+    Tensor made = fresh == Fresh::RowMajor
+                      ? make_tensor(self.sizes(), self.dtype(), self.device())
+                      : make_strided(self.sizes(), preserved_strides(self.sizes(), self.strides()),
+                                     self.dtype(), self.device());
     kernels::copy(made, self);
     inv.results[0] = Value(std::move(made));
     return;

@@ -15,8 +15,12 @@ namespace rushlight {
 // Whether elements of the written tensor may share memory (fill) or that is an error.
 enum class Overlap : uint8_t { Refuse, Allow };
 
+// How a fresh result lies in memory: row-major, or as the first argument does.
+enum class Fresh : uint8_t { RowMajor, AsGiven };
+
 // Puts the tensor to change into inv.results[0].
-void prepare_written(Invocation& inv, Overlap overlap = Overlap::Refuse);
+void prepare_written(Invocation& inv, Overlap overlap = Overlap::Refuse,
+                     Fresh fresh = Fresh::RowMajor);
 
 template <typename... Rest, size_t... I>
 void call_on_written(void (*function)(const Tensor&, Rest...), Invocation& inv,
@@ -31,10 +35,11 @@ void call_on_written(void (*function)(const Tensor&, Rest...), Invocation& inv,
 // `check` gets all arguments as they were given.
 template <typename... Rest>
 BoxedFunction written(void (*check)(const Tensor&, Rest...),
-                      void (*function)(const Tensor&, Rest...), Overlap overlap = Overlap::Refuse) {
-  return [check, function, overlap](Invocation& inv) {
+                      void (*function)(const Tensor&, Rest...), Overlap overlap = Overlap::Refuse,
+                      Fresh fresh = Fresh::RowMajor) {
+  return [check, function, overlap, fresh](Invocation& inv) {
     detail::call_unboxed(check, inv, std::make_index_sequence<1 + sizeof...(Rest)>());
-    prepare_written(inv, overlap);
+    prepare_written(inv, overlap, fresh);
     call_on_written(function, inv, std::index_sequence_for<Rest...>());
   };
 }

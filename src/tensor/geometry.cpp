@@ -107,20 +107,32 @@ IntList preserved_strides(IntArrayRef sizes, IntArrayRef strides) {
   if (is_non_overlapping_and_dense(sizes, strides)) {
     return IntList(strides);
   }
+  const IntList one(strides);
+  return joint_strides(sizes, {&one, 1});
+}
+
+IntList joint_strides(IntArrayRef sizes, std::span<const IntList> operands) {
   // Insertion sort from the innermost dimension; ties and expanded dimensions keep their order.
   const auto rank = static_cast<int64_t>(sizes.size());
   IntList order(sizes.size(), 0);
   for (int64_t i = 0; i < rank; ++i) {
     order[static_cast<size_t>(i)] = rank - 1 - i;
   }
-  auto compare = [&](int64_t a, int64_t b) {
-    if (strides[a] == 0 || strides[b] == 0) {
-      return 0;
+  auto compare = [&](int64_t first, int64_t second) {
+    const auto a = static_cast<size_t>(first);
+    const auto b = static_cast<size_t>(second);
+    for (const IntList& strides : operands) {
+      if (strides[a] == 0 || strides[b] == 0) {
+        continue;
+      }
+      if (strides[a] != strides[b]) {
+        return strides[a] < strides[b] ? -1 : 1;
+      }
+      if (sizes[a] > sizes[b]) {
+        return 1;
+      }
     }
-    if (strides[a] != strides[b]) {
-      return strides[a] < strides[b] ? -1 : 1;
-    }
-    return sizes[a] > sizes[b] ? 1 : 0;
+    return 0;
   };
   for (int64_t i = 1; i < rank; ++i) {
     int64_t moving = i;

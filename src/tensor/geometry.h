@@ -4,6 +4,7 @@
 #include <rushlight/tensor.h>
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace rushlight {
@@ -23,6 +24,9 @@ bool is_non_overlapping_and_dense(IntArrayRef sizes, IntArrayRef strides);
 // Dense strides in the order of the dimensions in memory: what a fresh result takes from an
 // argument under MemoryFormat::Preserve. A dense argument's own strides are returned.
 IntList preserved_strides(IntArrayRef sizes, IntArrayRef strides);
+// Strides of a dense tensor whose dimensions are ordered as the operands' are: the first that tells
+// two dimensions apart decides. An operand has one stride for each dimension, 0 where it repeats.
+IntList joint_strides(IntArrayRef sizes, std::span<const IntList> operands);
 
 // Strides of the channels-last formats; Error(Runtime) where the rank does not fit.
 IntList strides_for(IntArrayRef sizes, MemoryFormat format, std::string_view op);

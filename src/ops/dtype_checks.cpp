@@ -1,0 +1,111 @@
+#include "ops/dtype_checks.h"
+
+namespace rushlight {
+namespace {
+
+// Calls function(argument's number, its dtype) for each tensor argument that was given as one.
+template <typename F>
+void for_each_dtype(const Invocation& inv, F&& function) {
+  for (int i = 0; i < inv.argument_count; ++i) {
+    if (const TensorImpl* impl = inv.arguments[i].impl(); impl != nullptr) {
+      function(static_cast<size_t>(i), impl->dtype);
+    }
+  }
+}
+
+// "Long": what the operator is not offered for.
+[[noreturn]] void fail_dtype(const Invocation& inv, DType dtype, std::string_view expected) {
+  std::string_view name = inv.op->name();
+  name.remove_prefix(name.find_first_not_of('_'));
+  fail(ErrorKind::NotImplemented, "", "\"", name, "_cpu\" not implemented for '",
+       scalar_type_name(dtype), "': expected ", expected);
+}
+
+bool is_bool(const Value& argument) {
+  return argument.is_tensor() ? argument.impl()->dtype == DType::Bool
+                              : argument.tag() == Value::Tag::Bool;
+}
+
+}  // namespace
+
+void expect_floating(const Invocation& inv) {
+  bool found = false;
+  DType first = DType::Float32;
+  bool any = false;
+  for_each_dtype(inv, [&](size_t, DType dtype) {
+    found = found || is_floating(dtype) || is_complex(dtype);
+    first = any ? first : dtype;
+    any = true;
+  });
+  if (any && !found) {
+    fail_dtype(inv, first, "a floating-point tensor");
+  }
+}
+
+void expect_not_bool(const Invocation& inv) {
+  bool all = true;
+  bool any = false;
+  for_each_dtype(inv, [&](size_t, DType dtype) {
+    all = all && dtype == DType::Bool;
+    any = true;
+  });
+  if (any && all) {
+    fail_dtype(inv, DType::Bool, "numbers");
+  }
+}
+
+void expect_one_dtype(const Invocation& inv) {
+  const std::vector<Argument>& arguments = inv.op->schema.arguments;
+  int first = -1;
+  for_each_dtype(inv, [&](size_t i, DType dtype) {
+    if (arguments[i].optional) {
+      return;
+    }
+    if (first < 0) {
+      first = static_cast<int>(i);
+      return;
+    }
+    const DType wanted = inv.arguments[first].impl()->dtype;
+    if (dtype != wanted) {
+      fail(ErrorKind::Runtime, inv.op->name(), "expected dtype ", wanted, " for `",
+           arguments[i].name, "`, as `", arguments[static_cast<size_t>(first)].name,
+           "` has, but got dtype ", dtype);
+    }
+  });
+}
+
+void expect_one_floating_dtype(const Invocation& inv) {
+  expect_floating(inv);
+  expect_one_dtype(inv);
+}
+
+void refuse_bool_difference(const Invocation& inv) {
+  const bool first = is_bool(inv.arguments[0]);
+  const bool second = is_bool(inv.arguments[1]);
+  if (first && second) {
+    fail(ErrorKind::Runtime, "",
+         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+         "`logical_xor()` operator instead.");
+  }
+  if (first || second) {
+    fail(ErrorKind::Runtime, "",
+         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+         "invert a mask, use the `~` or `logical_not()` operator instead.");
+  }
+}
+
+void refuse_integer_division(const Invocation& inv) {
+  for (int i : {1, 2}) {
+    const TensorImpl* impl = inv.arguments[i].impl();
+    if (impl == nullptr || !is_integral(impl->dtype, true)) {
+      return;
+    }
+  }
+  fail(ErrorKind::Runtime, "",
+       "Integer division with addcdiv is no longer supported, and in a future release addcdiv will "
+       "perform a true division of tensor1 and tensor2. The historic addcdiv behavior can be "
+       "implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for "
+       "integer inputs, and as (input + value * tensor1 / tensor2) for float inputs.");
+}
+
+}  // namespace rushlight

@@ -1,0 +1,20 @@
+// What operators demand of the dtypes of their tensors: for Entry::check, before anything runs.
+#pragma once
+
+#include "ops/operator.h"
+
+namespace rushlight {
+
+// At least one tensor is floating or complex.
+void expect_floating(const Invocation& inv);
+// Not all tensors are bool.
+void expect_not_bool(const Invocation& inv);
+// All tensors that must be given have one dtype.
+void expect_one_dtype(const Invocation& inv);
+void expect_one_floating_dtype(const Invocation& inv);
+// Of a - b: neither is bool.
+void refuse_bool_difference(const Invocation& inv);
+// Of addcdiv: the divided ones are not both integers.
+void refuse_integer_division(const Invocation& inv);
+
+}  // namespace rushlight
