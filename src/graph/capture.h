@@ -57,7 +57,8 @@ struct Settings {
   Runner runner;
   bool fullgraph = false;  // a segment that ends before the capture closes is an error
   std::string name;
-  // Where the program is, for Graph::lines; null: they are not kept. Called for each operator.
+  // Where the program is, for Graph::lines; null: they are kept while a profile is on. Called for
+  // each operator.
   std::function<std::string()> locate;
   // For reports: called before each segment runs.
   std::function<void(const Segment&)> observer;

@@ -55,7 +55,7 @@ struct Node {
   int slot_count = 0;
   int first_result = 0;  // in Graph::results; Inplace and Out: the values written
   int result_count = 0;
-  int line = -1;  // in Graph::lines, where it was asked for
+  int line = -1;  // in Graph::lines, where they are kept
 };
 
 struct Hash {
