@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from rushlight import _C
 from rushlight._C import Tensor
@@ -208,6 +209,11 @@ def _unique_consecutive(
     return unique_consecutive(self, return_inverse, return_counts, dim)
 
 
+def _rdiv(self: Tensor, other: Any) -> Tensor:
+    """other / self, as old programs call it."""
+    return self.reciprocal() * other
+
+
 Tensor.__module__ = "rushlight"
 Tensor.__torch_function__ = _torch_function
 Tensor.__dir__ = _dir
@@ -219,6 +225,6 @@ Tensor.real = property(_real)
 Tensor.imag = property(_imag)
 Tensor.polygamma = _polygamma
 Tensor.polygamma_ = _polygamma_
-Tensor.__rdiv__ = Tensor.__rtruediv__
+Tensor.__rdiv__ = _rdiv
 Tensor.unique = _unique
 Tensor.unique_consecutive = _unique_consecutive

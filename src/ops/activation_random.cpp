@@ -12,8 +12,11 @@ namespace {
 // not positive take a number of the stream.
 Tensor rrelu_of(const Tensor& self, Scalar lower, Scalar upper, bool training,
                 std::optional<Generator> generator) {
-  const double low = lower.to_double();
-  const double high = upper.to_double();
+  const bool wide_type = self.dtype() == DType::Float64;
+  // Bounds, products and sums round as PyTorch's do, or the results would differ in their last
+  // bits.
+  const double low = wide_type ? lower.to_double() : static_cast<float>(lower.to_double());
+  const double high = wide_type ? upper.to_double() : static_cast<float>(upper.to_double());
   if (low > high) {
     fail(ErrorKind::Runtime, "rrelu",
          "Lower bound should be less than or equal to the upper bound, got ", low, " and ", high);
@@ -28,7 +31,9 @@ Tensor rrelu_of(const Tensor& self, Scalar lower, Scalar upper, bool training,
   const Tensor below = le(self, Scalar(0));
   const int64_t count = self.is_meta() ? 0 : sum(below).item().to_int();
   const Tensor drawn = empty({count}, TensorOptions(DType::Float64));
-  uniform_(drawn, low, high, generator);
+  uniform_(drawn, 0, 1, generator);
+  mul_(drawn, Scalar(high - low));
+  add_(drawn, Scalar(low));
   const DType compute = compute_dtype(self.dtype());
   const Tensor wide = to(self, compute);
   const Tensor slope =

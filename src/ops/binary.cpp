@@ -286,9 +286,11 @@ RUSHLIGHT_OPERATORS(binary) {
       .elementwise(
           Rule::Promote,
           [](Elementwise& e) { return loop::binary(loop::Op::NextAfter, e.in(0), e.in(1)); })
-      .gradient("",
+      .gradient("self other",
                 [](Gradient& g) {
-                  g.set(0, g.grad());
+                  if (g.needs(0)) {
+                    g.set(0, where(eq(g.tensor(0), g.tensor(1)), Scalar(0), g.grad()));
+                  }
                   if (g.needs(1)) {
                     g.set(1, zeros(g.sizes(1), g.grad().options()));
                   }

@@ -10,6 +10,11 @@ namespace {
 
 // The p-norm of the last dimension.
 Tensor last_norm(const Tensor& gap, double p) {
+  if (p == 0) {
+    // A count, whose gradient is zero, not missing.
+    const Tensor never = zeros({}, TensorOptions(DType::Bool).device(gap.device()));
+    return where(never, sum(gap, {-1}), to(sum(ne(gap, Scalar(0)), {-1}), gap.dtype()));
+  }
   return linalg_vector_norm(gap, Scalar(p), {-1}, false);
 }
 

@@ -6,6 +6,7 @@
 #include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/random_fill.h"
+#include "tensor/geometry.h"
 
 namespace rushlight {
 namespace {
@@ -42,7 +43,10 @@ Tensor noise_kernel(const Tensor& input, double keep, double on, bool features) 
     sizes[0] = input.sizes()[0];
     sizes[1] = input.sizes()[1];
   }
-  const Tensor noise = make_tensor(sizes, input.dtype(), input.device());
+  // Drawn in the order that the input has in memory.
+  const Tensor noise = features ? make_tensor(sizes, input.dtype(), input.device())
+                                : make_strided(sizes, preserved_strides(sizes, input.strides()),
+                                               input.dtype(), input.device());
   if (!noise.is_meta()) {
     fill_bernoulli(noise, keep, on, std::nullopt);
   }
@@ -110,7 +114,8 @@ Tensor dropped_in_place(const Tensor& self, double p, bool train) {
 
 std::tuple<Tensor, Tensor> native_dropout_kernel(const Tensor& input, double p,
                                                  std::optional<bool> train) {
-  const Tensor mask = make_tensor(input.sizes(), DType::Bool, input.device());
+  const Tensor mask = make_strided(input.sizes(), preserved_strides(input.sizes(), input.strides()),
+                                   DType::Bool, input.device());
   if (input.numel() == 0) {
     return {input, mask};
   }

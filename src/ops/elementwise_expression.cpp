@@ -79,7 +79,13 @@ Expr build_expression(const Operator& op, const Invocation& inv, Rule rule,
                       const ElementwiseTyping& typing, ElementwiseOperands& operands) {
   Expression view(op, inv, rule, conditions, typing.compute, operands);
   try {
-    return as(function(view), compute_dtype(typing.out));
+    Expr value = function(view);
+    bool typed = rule == Rule::Promote || rule == Rule::Float;
+    if (typed && typing.out != typing.compute && value.dtype() != typing.compute &&
+        value.dtype() == compute_dtype(typing.compute)) {
+      value = loop::cast(value, typing.compute);  // a wider out= holds the result of the halves
+    }
+    return as(value, compute_dtype(typing.out));
   } catch (const Error& error) {
     // The body has no meaning in this dtype, which the operator's own words should say.
     if (error.op().rfind("loop.", 0) != 0) {

@@ -128,7 +128,11 @@ Tensor logspace_of(Scalar start, Scalar end, int64_t steps, double base,
   refuse_complex_bounds(start, end, "logspace");
   Tensor made = make_tensor({steps}, options.dtype_.value_or(default_dtype()),
                             options.device_.value_or(Device()));
-  const auto exponent = even_steps<double>(start.to_double(), end.to_double(), steps);
+  // Integers go between whole powers, but for a single step.
+  const bool whole = is_integral(made.dtype(), true) && steps != 1;
+  const auto exponent = whole ? even_steps<double>(static_cast<double>(start.to_int()),
+                                                   static_cast<double>(end.to_int()), steps)
+                              : even_steps<double>(start.to_double(), end.to_double(), steps);
   kernels::fill_by_position(made, "logspace",
                             [=](int64_t i) { return std::pow(base, exponent(i)); });
   return made;

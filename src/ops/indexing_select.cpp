@@ -170,11 +170,9 @@ Tensor index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index,
   if (!value.requires_grad()) {
     return index_fill(self, dim, index, value.item());
   }
-  IntList sizes(self.sizes());
-  if (!sizes.empty()) {
-    sizes[static_cast<size_t>(wrap_dim(dim, self.dim(), "index_fill"))] = index.numel();
-  }
-  return index_copy(self, dim, index, expand(to(value, self.dtype()), sizes));
+  // By a mask, in which a position that is named twice counts once.
+  const Tensor none = zeros(self.sizes(), TensorOptions(DType::Bool).device(self.device()));
+  return where(index_fill(none, dim, index, Scalar(true)), to(value, self.dtype()), self);
 }
 
 // Element offsets of positions in the flattened tensor.

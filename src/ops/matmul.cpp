@@ -8,6 +8,7 @@
 #include "kernels/gemm.h"
 #include "ops/gradient.h"
 #include "ops/operator.h"
+#include "ops/output_rule.h"
 #include "ops/promotion.h"
 
 namespace rushlight {
@@ -328,6 +329,47 @@ const char* matmul_node(const Invocation& inv) {
   return left == 2 ? "CloneBackward0" : "UnsafeViewBackward0";
 }
 
+Tensor inner_of(const Tensor& self, const Tensor& other) {
+  if (self.dim() == 0 || other.dim() == 0) {
+    return mul(self, other);
+  }
+  if (self.sizes().back() != other.sizes().back()) {
+    fail(ErrorKind::Runtime, "inner",
+         "inner() the last dimension must match on both input "
+         "tensors but got shapes ",
+         self.sizes(), " and ", other.sizes());
+  }
+  return tensordot(self, other, {-1}, {-1});
+}
+
+// Only products with a number convert to the dtype of out=.
+void inner_output(const Invocation& inv, const Tensor& made) {
+  const bool sums = inv.arguments[0].tensor().dim() != 0 && inv.arguments[1].tensor().dim() != 0;
+  const DType given = inv.results[0].tensor().dtype();
+  if (sums && given != made.dtype()) {
+    fail(ErrorKind::Runtime, "inner", "Expected the output tensor to have dtype ",
+         scalar_type_name(made.dtype()), ", but got an output tensor with dtype ",
+         scalar_type_name(given));
+  }
+}
+
+Tensor addbmm_of(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
+                 Scalar alpha) {
+  const bool integers = is_integral(self.dtype(), true);
+  const auto taken = [&](const Scalar& x) { return integers ? Scalar(x.to_int()) : x; };
+  const Tensor sums = sum(bmm(batch1, batch2), {0}, false, self.dtype());
+  const Tensor product = scaled(sums, taken(alpha));
+  return taken(beta) == Scalar(0) ? product : add(scaled(self, taken(beta)), product);
+}
+
+// The in-place form gives a smaller argument the shape of the sum.
+void addbmm_output(const Invocation& inv, const Tensor& made) {
+  const Tensor& target = inv.results[0].tensor();
+  if (inv.form == Form::Inplace && target.sizes() != made.sizes()) {
+    resize_in_place(target, made.sizes());
+  }
+}
+
 }  // namespace
 
 RUSHLIGHT_OPERATORS(matmul) {
@@ -377,18 +419,8 @@ RUSHLIGHT_OPERATORS(matmul) {
       .node("VdotBackward0");
   op("inner(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("Sums of products along the last dimension of both.")
-      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
-        if (self.dim() == 0 || other.dim() == 0) {
-          return mul(self, other);
-        }
-        if (self.sizes().back() != other.sizes().back()) {
-          fail(ErrorKind::Runtime, "inner",
-               "inner() the last dimension must match on both input "
-               "tensors but got shapes ",
-               self.sizes(), " and ", other.sizes());
-        }
-        return tensordot(self, other, {-1}, {-1});
-      });
+      .body(Kind::Composition, ruled_body(box(inner_of), inner_output))
+      .casts_out();
   op("outer(Tensor self, Tensor vec2) -> Tensor", kFunction | kMethod | kOut)
       .doc("All products of the elements of two vectors.")
       .composition(outer_of)
@@ -431,13 +463,7 @@ RUSHLIGHT_OPERATORS(matmul) {
      "-> Tensor",
      kUnary)
       .doc("beta * self + alpha * the sum of the products of batches.")
-      .composition([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
-                      Scalar alpha) -> Tensor {
-        bool integers = is_integral(self.dtype(), true);
-        auto taken = [&](const Scalar& x) { return integers ? Scalar(x.to_int()) : x; };
-        Tensor product = scaled(sum(bmm(batch1, batch2), {0}, false, self.dtype()), taken(alpha));
-        return taken(beta) == Scalar(0) ? product : add(scaled(self, taken(beta)), product);
-      })
+      .body(Kind::Composition, ruled_body(box(addbmm_of), addbmm_output))
       .node("AddbmmBackward0");
 }
 

@@ -7,6 +7,7 @@
 #include "ops/elementwise.h"
 #include "ops/operator.h"
 #include "ops/random_fill.h"
+#include "tensor/geometry.h"
 
 namespace rushlight {
 namespace {
@@ -39,10 +40,12 @@ void check_weights(const Tensor& weights, int64_t draws, bool replacement) {
 }
 
 // Keys of a race: weight / exponential; the largest come first. Drawn and divided in the dtype of
-// the weights.
-std::vector<double> race_keys(const Tensor& weights, const std::optional<Generator>& generator) {
+// the weights, in the order that those have in memory.
+std::vector<double> race_keys(const Tensor& weights, IntArrayRef strides,
+                              const std::optional<Generator>& generator) {
   const int64_t count = weights.numel();
-  const Tensor times = make_tensor(weights.sizes(), weights.dtype());
+  const Tensor times = make_strided(weights.sizes(), preserved_strides(weights.sizes(), strides),
+                                    weights.dtype(), weights.device());
   fill_random(times, generator, [&](void* data, int64_t size, bool, streams::State& state) {
     streams::exponential(data, weights.dtype(), size, 1, state);
   });
@@ -80,8 +83,8 @@ void check_row(const double* weights, int64_t categories) {
   }
 }
 
-void draw_without_replacement(const Tensor& weights, int64_t draws, int64_t* out,
-                              const std::optional<Generator>& generator) {
+void draw_without_replacement(const Tensor& weights, IntArrayRef strides, int64_t draws,
+                              int64_t* out, const std::optional<Generator>& generator) {
   const int64_t categories = weights.sizes().back();
   const int64_t rows = weights.numel() / categories;
   const Tensor exact = make_tensor(weights.sizes(), DType::Float64);
@@ -89,7 +92,7 @@ void draw_without_replacement(const Tensor& weights, int64_t draws, int64_t* out
   for (int64_t r = 0; r < rows; ++r) {
     check_row(static_cast<double*>(exact.data()) + r * categories, categories);
   }
-  const std::vector<double> keys = race_keys(weights, generator);
+  const std::vector<double> keys = race_keys(weights, strides, generator);
   std::vector<int64_t> order(static_cast<size_t>(categories));
   for (int64_t r = 0; r < rows; ++r, out += draws) {
     const double* row = keys.data() + r * categories;
@@ -122,7 +125,8 @@ void multinomial_into(Invocation& inv) {
   const std::optional<Generator> generator = generator_of(inv.arguments[3]);
   // One draw needs no replacement, and the race is what PyTorch runs for it.
   if (!replacement || draws == 1) {
-    draw_without_replacement(weights, draws, static_cast<int64_t*>(drawn.data()), generator);
+    draw_without_replacement(weights, self.strides(), draws, static_cast<int64_t*>(drawn.data()),
+                             generator);
   } else {
     const int64_t categories = self.sizes().back();
     fill_random(drawn, generator, [&](void* data, int64_t, bool, streams::State& state) {

@@ -238,9 +238,12 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_of(const Tensor& input, Int
   for (size_t i = 0; i < count; ++i) {
     kept[kept.size() - 1 - i] = 1;
   }
-  // The statistics are kept for the gradient of the first result, and have none of their own.
-  return {count == 1 ? out : reshape(out, input.sizes()), reshape(detach(mean_of), kept),
-          reshape(detach(rstd), kept)};
+  // The statistics are kept for the gradient of the first result, and have none of their own. Those
+  // of half types stay wide only beside wide parameters.
+  const DType dtype = weight.defined() ? weight.dtype() : input.dtype();
+  const auto kept_statistic = [&](const Tensor& x) { return to(reshape(detach(x), kept), dtype); };
+  return {count == 1 ? out : reshape(out, input.sizes()), kept_statistic(mean_of),
+          kept_statistic(rstd)};
 }
 
 Tensor layer_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weight,

@@ -8,6 +8,7 @@
 #include "kernels/element_type.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
+#include "ops/output_rule.h"
 #include "ops/promotion.h"
 
 namespace rushlight {
@@ -94,6 +95,26 @@ Tensor double_power_number(const Tensor& self, Scalar exponent) {
   return pow(to(self, DType::Float64), Scalar(exponent.to_double()));
 }
 
+Tensor double_power_of_number(Scalar self, const Tensor& exponent) {
+  return pow(Scalar(self.to_double()), to(exponent, DType::Float64));
+}
+
+// What is written must hold doubles.
+void double_output(const Invocation& inv, const Tensor& made) {
+  const DType given = inv.results[0].tensor().dtype();
+  if (given != made.dtype()) {
+    const bool base = inv.form == Form::Inplace;
+    fail(ErrorKind::Runtime, "",
+         base ? "the base given to float_power_"
+              : "the output given to "
+                "float_power",
+         " has dtype ", scalar_type_name(given),
+         " but the operation's result "
+         "requires dtype ",
+         scalar_type_name(made.dtype()));
+  }
+}
+
 Tensor kron_of(const Tensor& self, const Tensor& other) {
   const int64_t rank = std::max(self.dim(), other.dim());
   IntList left;
@@ -112,6 +133,9 @@ Tensor kron_of(const Tensor& self, const Tensor& other) {
 }
 
 Tensor sum_to(const Tensor& self, IntArrayRef size) {
+  if (!size.empty() && self.sizes() == size) {
+    return self;
+  }
   const auto rank = static_cast<int64_t>(size.size());
   const int64_t lead = self.dim() - rank;
   bool fits = lead >= 0;
@@ -193,23 +217,21 @@ RUSHLIGHT_OPERATORS(number) {
   op("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
      kFunction | kMethod | kInplace | kOut)
       .doc("self to the power of exponent, in double precision.")
-      .composition(double_power);
+      .body(Kind::Composition, ruled_body(box(double_power), double_output));
   op("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
      kFunction | kMethod | kInplace | kOut)
       .doc("self to the power of a number, in double precision.")
-      .composition(double_power_number);
+      .body(Kind::Composition, ruled_body(box(double_power_number), double_output));
   op("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", kFunction | kOut)
       .doc("A number to the power of exponent, in double precision.")
-      .composition([](Scalar self, const Tensor& exponent) -> Tensor {
-        return pow(Scalar(self.to_double()), to(exponent, DType::Float64));
-      });
+      .body(Kind::Composition, ruled_body(box(double_power_of_number), double_output));
   op("kron(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("The Kronecker product.")
       .composition(kron_of)
       .casts_out()
       .node("UnsafeViewBackward0");
   op("sum_to_size(Tensor self, SymInt[] size) -> Tensor", kMethod)
-      .doc("Sums the dimensions that expand would have repeated.")
+      .doc("Sums the dimensions that expand would have repeated; the tensor itself where none was.")
       .composition(sum_to);
   op("real(Tensor(a) self) -> Tensor(a)", kFunction)
       .doc("The real parts: the tensor itself, where it is real.")

@@ -152,7 +152,11 @@ void normal_into(Invocation& inv, const Tensor& mean, const Tensor& std, double 
   if (std.defined() && !std.is_meta() && std.numel() > 0 && min(std).item().to_double() < 0) {
     fail(ErrorKind::Runtime, "", "normal expects all elements of std >= 0.0");
   }
-  const Tensor out = random_output(inv, sizes, std::nullopt, dtype, model.device());
+  // Where only the mean is a tensor, out= keeps its shape and the mean is added to it.
+  const bool keeps_shape = inv.form == Form::Out && !std.defined();
+  const Tensor out =
+      random_output(inv, keeps_shape ? inv.results[0].tensor().sizes() : IntArrayRef(sizes),
+                    std::nullopt, dtype, model.device());
   fill_normal(out, 0, std.defined() ? 1 : std_number, generator_of(inv.arguments[2]));
   if (std.defined()) {
     mul_(out, std);

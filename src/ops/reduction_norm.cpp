@@ -14,6 +14,16 @@ using loop::Expr;
 
 namespace {
 
+void refuse_empty(const Tensor& x, double p, const IntList& dims) {
+  for (int64_t dim : dims) {
+    if (x.dim() != 0 && x.size(dim) == 0) {
+      fail(ErrorKind::Runtime, "", "linalg.vector_norm cannot compute the ", p,
+           " norm on the dimension ", dim,
+           " because this dimension is empty and the operation does not have an identity");
+    }
+  }
+}
+
 // The p-norm's element, by the kind of p: 0 counts, 1 and 2 need no pow.
 Tensor vector_norm(const Tensor& self, Scalar ord, std::optional<IntArrayRef> dim, bool keepdim,
                    std::optional<DType> dtype) {
@@ -24,6 +34,9 @@ Tensor vector_norm(const Tensor& self, Scalar ord, std::optional<IntArrayRef> di
   }
   double p = ord.to_double();
   IntList dims = reduced_dims(dim ? Value(IntList(*dim)) : Value(), x.dim(), "linalg.vector_norm");
+  if (p < 0 || std::isinf(p)) {
+    refuse_empty(x, p, dims);
+  }
   if (p == 0) {
     return _norm0(x, dims, keepdim);
   }
@@ -44,8 +57,9 @@ void norm_gradient(Gradient& g) {
   const Tensor x = g.tensor(0);
   const double p = g.real(1);
   const Tensor grad = restore_dims(g.grad(), g.value(2), g.flag(3), x.dim());
-  const Tensor norm = restore_dims(g.result(), g.value(2), g.flag(3), x.dim());
-  const Tensor none = eq(norm, Scalar(0));
+  const Tensor result = restore_dims(g.result(), g.value(2), g.flag(3), x.dim());
+  const Tensor none = eq(result, Scalar(0));
+  const Tensor norm = masked_fill(result, none, Scalar(1));
   if (p < 2) {
     const Tensor zero = eq(x, Scalar(0));
     const Tensor size = masked_fill(pow(abs(x), Scalar(p - 1)), zero, Scalar(0));
@@ -84,7 +98,10 @@ RUSHLIGHT_OPERATORS(reduction_norm) {
         Tensor x = g.tensor(0);
         Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), x.dim());
         Tensor result = restore_dims(g.result(), g.value(1), g.flag(2), x.dim());
-        Tensor scale = masked_fill(div(grad, result), eq(result, Scalar(0)), Scalar(0));
+        // Not divided by zero even where that is masked: the quotient's own gradient would be NaN.
+        const Tensor none = eq(result, Scalar(0));
+        const Tensor quotient = div(grad, masked_fill(result, none, Scalar(1)));
+        const Tensor scale = masked_fill(quotient, none, Scalar(0));
         g.set(0, mul(x, scale));
       });
   reduction(op("_norm0(Tensor self, int[1] dim, bool keepdim) -> Tensor", kInternal)

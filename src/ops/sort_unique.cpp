@@ -110,7 +110,14 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool neighbours, bool inve
   }
   const int64_t at = wrap_dim(dim, self.dim(), op);
   const int64_t slices = self.size(at);
-  const Tensor first = kernels::as_contiguous(views::transpose(self, 0, at));
+  // Slices are compared in the order of their other dimensions.
+  IntList in_front{at};
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (d != at) {
+      in_front.push_back(d);
+    }
+  }
+  const Tensor first = kernels::as_contiguous(views::permute(self, in_front));
   const int64_t width = slices == 0 ? 0 : self.numel() / slices;
   if (slices != 0 && width == 0) {
     fail(ErrorKind::Runtime, op,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/operator.h"
+#include "ops/output_rule.h"
 
 namespace rushlight {
 namespace {
@@ -66,6 +67,15 @@ Tensor diff_of(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend
                                  : sub(later(x, at), earlier(x, at));
   }
   return x;
+}
+
+// The differences of order 0 are a copy, which does not convert to the dtype of out=.
+void diff_output(const Invocation& inv, const Tensor& made) {
+  const DType given = inv.results[0].tensor().dtype();
+  if (inv.arguments[1].to_int() == 0 && given != made.dtype()) {
+    fail(ErrorKind::Runtime, "diff", "expected scalar_type ", scalar_type_name(made.dtype()),
+         " but found ", scalar_type_name(given));
+  }
 }
 
 void check_no_bool(const Tensor& y, std::string_view op) {
@@ -195,7 +205,7 @@ Tensor cov_of(const Tensor& self, int64_t correction, const Tensor& fweights,
     warn(
         "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
         "observations.");
-    freedom = mul(freedom, Scalar(0));
+    freedom = zeros_like(freedom);  // not a product, which may be -0
   }
   const Tensor product = mm(x, t(weights.defined() ? mul(x, weights) : x));
   return squeeze(div(product, freedom));
@@ -243,9 +253,9 @@ Tensor histc_of(const Tensor& self, int64_t bins, Scalar min, Scalar max) {
   }
   const Tensor inside = logical_and(ge(flat, Scalar(low)), le(flat, Scalar(high)));
   const Tensor kept = masked_select(flat, inside);
-  const double scale = static_cast<double>(bins) / (high - low);
-  const Tensor at = clamp(to(floor(mul(sub(kept, Scalar(low)), Scalar(scale))), DType::Int64),
-                          Scalar(0), Scalar(bins - 1));
+  // Each step rounds to the dtype, which decides between neighbouring bins.
+  const Tensor part = div(mul(sub(kept, Scalar(low)), Scalar(bins)), Scalar(high - low));
+  const Tensor at = clamp(to(part, DType::Int64), Scalar(0), Scalar(bins - 1));
   return scatter_add(zeros({bins}, self.options()), 0, at, ones(at.sizes(), self.options()));
 }
 
@@ -324,7 +334,7 @@ RUSHLIGHT_OPERATORS(statistics) {
   op("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
      kFunction | kMethod | kOut)
       .doc("The n-th differences of neighbours along a dimension.")
-      .composition(diff_of)
+      .body(Kind::Composition, ruled_body(box(diff_of), diff_output))
       .casts_out();
   op("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", kFunction)
       .doc("The area below the points (x, y), by the trapezoid rule.")

@@ -122,3 +122,41 @@ def test_dropout_gradient_is_the_mask():
     y = rushlight.dropout(x, 0.25, True)
     y.sum().backward()
     assert x.grad.tolist() == y.tolist()
+
+
+def _permuted(tensor):
+    return tensor.t().contiguous().t()
+
+
+LAID_OUT = {
+    "dropout": lambda t: t.dropout(_permuted(t.ones(5, 7)), 0.5, True),
+    "alpha_dropout": lambda t: t.alpha_dropout(_permuted(t.ones(5, 7)), 0.5, True),
+    "feature_dropout": lambda t: t.feature_dropout(_permuted(t.ones(5, 7)), 0.5, True),
+    "native_dropout": lambda t: t.native_dropout(_permuted(t.ones(5, 7)), 0.5, True)[1],
+    "multinomial": lambda t: t.multinomial(_permuted(t.ones(5, 7)), 3),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_numbers_are_drawn_in_the_order_of_memory(name, theirs):
+    results = []
+    for library in (rushlight, theirs):
+        library.manual_seed(3)
+        results.append(LAID_OUT[name](library))
+    _same(*results)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_random_slopes_equal_pytorchs(dtype, theirs):
+    results = []
+    for library in (rushlight, theirs):
+        library.manual_seed(3)
+        x = library.full((64,), -3.3, dtype=getattr(library, dtype))
+        results.append(library.rrelu(x, training=True))
+    _same(*results)
+
+
+def test_dropout_of_a_transposed_input_without_an_oracle():
+    rushlight.manual_seed(3)
+    x = _permuted(rushlight.ones(2, 3))
+    assert rushlight.dropout(x, 0.5, True).tolist() == [[2.0, 0.0, 0.0], [2.0, 2.0, 0.0]]

@@ -13,6 +13,9 @@ def test_nextafter_passes_the_gradient_to_self():
     first, second = grads(torch.nextafter, torch.ones(2), torch.zeros(2))
     assert first.tolist() == [1.0, 1.0]
     assert second.tolist() == [0.0, 0.0]
+    # Equal arguments give the second one.
+    first, second = grads(torch.nextafter, torch.ones(1), torch.ones(1))
+    assert first.tolist() == second.tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +46,30 @@ def test_logcumsumexp_at_extremes():
     assert grad.tolist() == pytest.approx([1.0, 1.0, 1.0])
     (grad,) = grads(lambda x: -torch.logcumsumexp(x, 0), torch.zeros(2))
     assert grad.tolist() == pytest.approx([-1.5, -0.5])
+
+
+def test_counting_distance_has_a_gradient_of_zeros():
+    a, b = grads(lambda a, b: torch.cdist(a, b, p=0), torch.ones(2, 3), torch.zeros(4, 3))
+    assert torch.equal(a, torch.zeros(2, 3))
+    assert torch.equal(b, torch.zeros(4, 3))
+
+
+def test_index_fill_counts_a_repeated_position_once():
+    x, value = torch.zeros(3), torch.tensor(2.0)
+    weights = torch.tensor([1.0, 10.0, 100.0])
+    index = torch.tensor([0, 0, 2])
+    grad_x, grad_value = grads(lambda x, v: x.index_fill(0, index, v) * weights, x, value)
+    assert grad_x.tolist() == [0.0, 10.0, 0.0]
+    assert grad_value.item() == 101.0
+
+
+def test_euclidean_norm_has_second_derivatives_at_zero():
+    x = torch.zeros(2, requires_grad=True)
+    weight = torch.ones((), requires_grad=True)
+    norm = torch.linalg.vector_norm(x)
+    (first,) = torch.autograd.grad(norm, x, weight, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), weight)
+    assert second.item() == 0.0
 
 
 def test_digamma_derivatives():

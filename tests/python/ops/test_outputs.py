@@ -185,3 +185,50 @@ def test_searchsorted_of_a_number_takes_out():
     out = torch.zeros((), dtype=torch.int64)
     assert torch.searchsorted(torch.tensor([1, 3, 5]), 4, out=out) is out
     assert out.item() == 2
+
+
+def test_wide_output_holds_the_result_of_halves():
+    x = torch.full((2,), 300.0, dtype=torch.float16)
+    out = torch.empty(2)
+    torch.mul(x, x, out=out)
+    assert out.tolist() == [float("inf")] * 2  # 90000 is no half
+    torch.div(torch.ones(2, dtype=torch.bfloat16), 3, out=out)
+    assert out.tolist() == [0.333984375] * 2
+
+
+def test_sums_of_products_keep_the_dtype_of_out():
+    x = torch.ones(3)
+    out = torch.empty(3, dtype=torch.float64)
+    assert torch.inner(torch.tensor(2.0), x, out=out).tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(RuntimeError, match="output tensor to have dtype Float"):
+        torch.inner(x, x, out=torch.empty((), dtype=torch.float64))
+
+
+def test_only_differences_convert_to_the_dtype_of_out():
+    x = torch.tensor([1.0, 3.0])
+    assert torch.diff(x, out=torch.empty(1, dtype=torch.float64)).tolist() == [2.0]
+    with pytest.raises(RuntimeError, match="expected scalar_type Float but found Double"):
+        torch.diff(x, n=0, out=torch.empty(2, dtype=torch.float64))
+
+
+def test_float_power_is_written_to_doubles_only():
+    x = torch.tensor([2.0, 3.0])
+    assert torch.float_power(x, 2, out=torch.empty(2, dtype=torch.float64)).tolist() == [4.0, 9.0]
+    assert x.double().float_power_(2).tolist() == [4.0, 9.0]
+    with pytest.raises(RuntimeError, match="base given to float_power_ has dtype Float"):
+        x.float_power_(2)
+    with pytest.raises(RuntimeError, match="output given to float_power has dtype Float"):
+        torch.float_power(x, x, out=torch.empty(2))
+
+
+def test_addbmm_in_place_takes_the_shape_of_the_sum():
+    x = torch.ones(1)
+    batch = torch.ones(2, 2, 2)
+    assert x.addbmm_(batch, batch) is x
+    assert x.tolist() == [[5.0, 5.0], [5.0, 5.0]]
+
+
+def test_normal_around_a_mean_keeps_the_shape_of_out():
+    with pytest.raises(RuntimeError):
+        torch.normal(torch.ones(2, 3), 1.0, out=torch.empty(0))
+    assert torch.normal(1.0, torch.ones(2, 3), out=torch.empty(0)).shape == (2, 3)

@@ -130,7 +130,6 @@ def test_sums_of_small_integers():
     assert torch.einsum("ij,kl->ik", x, x).dtype == torch.int64
     assert torch.einsum("ij,k->ik", x, x[:, 0]).dtype == torch.int64
     assert torch.tensordot(torch.ones(2, 1).byte(), torch.ones(3, 2).byte(), ([0], [1])).sum() == 6
-    assert torch.ones(2, 2, dtype=torch.bool).sum_to_size(2, 2).dtype == torch.int64
 
 
 def test_take_along_dim_from_the_end():
@@ -157,3 +156,48 @@ def test_circular_padding_wraps_what_is_left():
     pad = torch.nn.functional.pad
     assert pad(x, (2, -1), mode="circular").tolist() == [[[0, 1, 0, 1]]]
     assert pad(x, (3, 0), mode="circular").tolist() == [[[0, 1, 2, 0, 1, 2]]]
+
+
+def test_histogram_of_halves_rounds_each_step():
+    x = torch.arange(40, dtype=torch.float32).to(torch.bfloat16) * 0.37 - 3
+    step = ((x - x.min()) * 100 / (x.max() - x.min())).to(torch.int64).clamp(max=99)
+    assert torch.equal(torch.histc(x, 100), torch.bincount(step, minlength=100).to(x.dtype))
+
+
+def test_covariance_without_freedom_is_infinite():
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        c = torch.cov(torch.tensor([[1.0, 2.0], [3.0, 5.0]]), correction=3)
+    assert (c == float("inf")).all()
+
+
+def test_sum_to_its_own_size_is_the_tensor_itself():
+    x = torch.ones(1, 4, dtype=torch.bool)
+    assert x.sum_to_size(1, 4) is x
+    assert x.sum_to_size(4).dtype == torch.int64
+    assert torch.ones((), dtype=torch.bool).sum_to_size(()).dtype == torch.int64
+
+
+def test_logspace_of_integers_goes_between_whole_powers():
+    assert torch.logspace(4.3, 0.5, 5, dtype=torch.int32).tolist() == [10000, 1000, 100, 10, 1]
+    assert torch.logspace(4.3, 0.5, 1, dtype=torch.int32).tolist() == [19952]
+
+
+def test_layer_norm_statistics_follow_the_parameters():
+    x = torch.randn(2, 3).to(torch.float16)
+    halves = torch.native_layer_norm(x, [3], None, None, 1e-5)
+    assert [t.dtype for t in halves] == [torch.float16] * 3
+    wide = torch.native_layer_norm(x, [3], torch.ones(3), torch.zeros(3), 1e-5)
+    assert [t.dtype for t in wide] == [torch.float16, torch.float32, torch.float32]
+
+
+@pytest.mark.parametrize("p", [-1.0, -2.0, float("inf"), -float("inf")])
+def test_norms_without_identity_refuse_empty_rows(p):
+    with pytest.raises(RuntimeError, match="does not have an identity"):
+        torch.linalg.vector_norm(torch.ones(2, 0), p, dim=1)
+    assert torch.linalg.vector_norm(torch.ones(0, 2), p, dim=1).shape == (0,)
+
+
+def test_unique_compares_slices_in_the_order_of_their_dimensions():
+    x = torch.tensor([[[0, 0], [0, 1]], [[1, 0], [0, 0]]])
+    assert torch.equal(torch.unique(x, dim=2), x)
+    assert torch.equal(torch.unique(x.flip(2), dim=2), x)
