@@ -167,6 +167,7 @@ void fill(PyObject* module) {
   }
   add_constants(module, layout_type, kLayoutNames, layouts);
   add_constants(module, memory_format_type, kFormatNames, formats);
+  add_object(module, "legacy_contiguous_format", new_ref(formats[0]));
 }
 
 const Part part(Stage::Types, fill);

@@ -260,10 +260,9 @@ Tensor rms_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weight,
                    std::optional<double> eps) {
   check_normalized("rms_norm", input, shape, weight, Tensor());
   size_t count = shape.size();
-  double epsilon = eps.value_or(input.dtype() == DType::Float64    ? 2.220446049250313e-16
-                                : input.dtype() == DType::Float16  ? 0.0009765625
-                                : input.dtype() == DType::BFloat16 ? 0.0078125
-                                                                   : 1.1920928955078125e-07);
+  // Of the dtype that is computed in: halves have float's.
+  double epsilon =
+      eps.value_or(input.dtype() == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07);
   auto [out, scale] =
       _rms_norm(flatten_last(input, count), weight.defined() ? flatten_last(weight, count) : weight,
                 epsilon, -1, true);
