@@ -80,10 +80,14 @@ RUSHLIGHT_OPERATORS(unary) {
       .gradient("result", [](Gradient& g) { g.set(0, mul(g.grad(), g.result())); });
   op("exp2(Tensor self) -> Tensor", kUnary)
       .doc("2 to the power of each element.")
-      .elementwise(Rule::Float, [](Elementwise& e) { return loop::exp2(e.in(0)); });
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::exp2(e.in(0)); })
+      .gradient("result", [](Gradient& g) {
+        g.set(0, mul(mul(g.grad(), g.result()), Scalar(std::numbers::ln2)));
+      });
   op("expm1(Tensor self) -> Tensor", kUnary)
       .doc("exp(x) - 1, exact near zero.")
-      .elementwise(Rule::Float, [](Elementwise& e) { return loop::expm1(e.in(0)); });
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::expm1(e.in(0)); })
+      .gradient("result", [](Gradient& g) { g.set(0, mul(g.grad(), add(g.result(), Scalar(1)))); });
   op("log(Tensor self) -> Tensor", kUnary)
       .doc("Natural logarithm.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::log(e.in(0)); });
@@ -115,7 +119,9 @@ RUSHLIGHT_OPERATORS(unary) {
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::cos(e.in(0)); });
   op("tan(Tensor self) -> Tensor", kUnary)
       .doc("Tangent, in radians.")
-      .elementwise(Rule::Float, [](Elementwise& e) { return loop::tan(e.in(0)); });
+      .elementwise(Rule::Float, [](Elementwise& e) { return loop::tan(e.in(0)); })
+      .gradient("result",
+                [](Gradient& g) { g.set(0, mul(g.grad(), add(square(g.result()), Scalar(1)))); });
   op("asin(Tensor self) -> Tensor", kUnary)
       .doc("Inverse sine, in radians.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::asin(e.in(0)); });
