@@ -175,7 +175,7 @@ class Program:
                 if self.seed % 4 == 0:
                     torch.autograd.backward(sums, retain_graph=True)
             torch.autograd.backward(sums)
-        except RuntimeError as error:
+        except (RuntimeError, IndexError) as error:
             return ("backward error", first_line(error))
         return tuple(frozen(value.grad) for value in wanted)
 
