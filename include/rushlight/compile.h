@@ -17,9 +17,9 @@
 namespace rushlight {
 
 struct CompileOptions {
-  // How much of what autograd saves is kept for backward: 1 keeps all but what costs no time, 0 what
-  // cannot be made again cheaply; between, what saves most memory for its time is made again. Error(Runtime) where it is
-  // neither.
+  // How much of what autograd saves is kept for backward: 1 keeps all but what costs no time, 0
+  // what cannot be made again cheaply; between, what saves most memory for its time is made again.
+  // Error(Runtime) where it is neither.
   double activation_memory_budget = 1;
 };
 

@@ -261,8 +261,8 @@ Tensor rms_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weight,
   check_normalized("rms_norm", input, shape, weight, Tensor());
   size_t count = shape.size();
   // Of the dtype that is computed in: halves have float's.
-  double epsilon =
-      eps.value_or(input.dtype() == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07);
+  double epsilon = eps.value_or(input.dtype() == DType::Float64 ? 2.220446049250313e-16
+                                                                : 1.1920928955078125e-07);
   auto [out, scale] =
       _rms_norm(flatten_last(input, count), weight.defined() ? flatten_last(weight, count) : weight,
                 epsilon, -1, true);
