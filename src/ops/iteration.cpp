@@ -28,9 +28,17 @@ void Iteration::add(const TensorImpl& tensor) {
   operand.element_size = element_size(tensor.dtype);
   operand.data = storage_data(tensor.storage) + tensor.offset * operand.element_size;
   int lead = rank - tensor.rank;
-  for (int i = 0; i < rank; ++i) {
-    bool broadcast = i < lead || (tensor.sizes[static_cast<size_t>(i - lead)] == 1);
-    operand.strides[i] = broadcast ? 0 : tensor.strides[static_cast<size_t>(i - lead)];
+  bool fits = lead >= 0;
+  for (int i = 0; fits && i < rank; ++i) {
+    int64_t size = i < lead ? 1 : tensor.sizes[static_cast<size_t>(i - lead)];
+    fits = size == 1 || size == sizes[i];
+    operand.strides[i] = size == 1 ? 0 : tensor.strides[static_cast<size_t>(i - lead)];
+  }
+  // The last guard of memory, behind the operators' own words.
+  if (!fits) {
+    fail(ErrorKind::Runtime, "", "The size of tensor a ",
+         IntArrayRef(sizes, static_cast<size_t>(rank)), " must match the size of tensor b ",
+         IntArrayRef(tensor.sizes), " at every dimension where that is not 1");
   }
 }
 

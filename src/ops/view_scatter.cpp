@@ -102,6 +102,14 @@ void add_placed(const Tensor& memory, const Placement& at, const Tensor& values)
   }
 }
 
+void check_placement(const Placement& at) {
+  if (at.sizes.size() != at.strides.size() || at.offset < 0 ||
+      std::any_of(at.strides.begin(), at.strides.end(), [](int64_t s) { return s < 0; })) {
+    fail(ErrorKind::Runtime, "as_strided", "sizes ", at.sizes, ", strides ", at.strides,
+         " and storage offset ", at.offset, " do not fit each other");
+  }
+}
+
 int64_t last_element(const Placement& at) {
   int64_t last = at.offset;
   for (size_t d = 0; d < at.sizes.size(); ++d) {
@@ -114,6 +122,8 @@ int64_t last_element(const Placement& at) {
 // count from the same storage. Where `share`, elements that `shown` names several times are divided
 // by how often.
 Tensor move_placed(const Tensor& values, Placement placed, Placement shown, bool share) {
+  check_placement(placed);
+  check_placement(shown);
   const int64_t base = std::min(placed.offset, shown.offset);
   placed.offset -= base;
   shown.offset -= base;
