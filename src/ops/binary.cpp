@@ -40,12 +40,6 @@ Expr add_body(Elementwise& e) {
 
 Expr sub_body(Elementwise& e, int left, int right, const char* name) {
   check_alpha(e, name);
-  if (e.dtype() == DType::Bool) {
-    fail(ErrorKind::Runtime, name,
-         "Subtraction, the `-` operator, with a bool tensor is not "
-         "supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator "
-         "instead.");
-  }
   return e.in(left)-e.in(right)*e.scalar(2);
 }
 

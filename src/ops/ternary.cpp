@@ -168,15 +168,7 @@ RUSHLIGHT_OPERATORS(ternary) {
   op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kUnary)
       .doc("self + value * tensor1 / tensor2.")
       .elementwise(Rule::Promote,
-                   [](Elementwise& e) {
-                     if (!is_floating(e.dtype())) {
-                       fail(ErrorKind::Runtime, "addcdiv",
-                            "Integer division with addcdiv is no longer "
-                            "supported; expected floating point tensors, got ",
-                            e.dtype());
-                     }
-                     return e.in(0) + e.scalar(3) * (e.in(1) / e.in(2));
-                   })
+                   [](Elementwise& e) { return e.in(0) + e.scalar(3) * (e.in(1) / e.in(2)); })
       .check(refuse_integer_division);
 }
 
