@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "kernels/gemm_product.h"
@@ -7,9 +9,19 @@
 namespace rushlight {
 namespace {
 
-// A block of A (kBlockRows x kGemmDepth) stays in the second-level cache while panels of B stream
-// past it. The limits on slabs bound the memory for packed copies; they do not affect results.
-constexpr int64_t kBlockBytes = 144 << 10;
+// A block of A stays in the second-level cache while panels of B stream past it: about half of that
+// cache. Nothing that is chosen here or below affects results.
+int64_t block_bytes() {
+  static const int64_t bytes = [] {
+    constexpr int64_t kLeast = 144 << 10;
+    constexpr int64_t kMost = 288 << 10;
+    const long second_level = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return std::clamp<int64_t>(second_level / 2, kLeast, kMost);
+  }();
+  return bytes;
+}
+
+// The limits on slabs bound the memory for packed copies.
 constexpr int64_t kSlabElements = 2 << 20;
 constexpr int64_t kSlabDepth = 16 * kGemmDepth;
 // Where B stays packed for all of A, a packed copy of A should not leave the caches before its use.
@@ -206,7 +218,7 @@ struct Grid {
 template <typename T>
 Grid cut(const Product<T>& product, const Slab<T>& slab, double work) {
   const GemmEngine<T>& engine = product.engine;
-  const int64_t cache_rows = kBlockBytes / (kGemmDepth * static_cast<int64_t>(sizeof(T)));
+  const int64_t cache_rows = block_bytes() / (kGemmDepth * static_cast<int64_t>(sizeof(T)));
   int64_t down = ceil_div(slab.m, cache_rows);
   const bool whole = product.direct() && product.done == nullptr;
   int64_t across = whole ? 1 : ceil_div(slab.n, 256);
