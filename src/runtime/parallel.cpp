@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <rushlight/error.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -63,6 +65,48 @@ struct Loop {
   std::atomic<uint32_t> pieces{0};
 };
 
+// What the pool knows of a thread of its own. Linux wakes a sleeper where it last ran, if it takes
+// the other cores for busy; where that is the caller's core, the sleeper waits there for the
+// caller, who computes, until the scheduler balances loads: milliseconds. So such a sleeper is kept
+// off that core until it runs.
+class Worker {
+ public:
+  void started() { thread_.store(pthread_self(), std::memory_order_release); }
+  void falls_asleep() {
+    core_.store(sched_getcpu(), std::memory_order_relaxed);
+    asleep_.store(true);
+  }
+  void woke() {
+    asleep_.store(false);
+    if (moved_.exchange(false)) {
+      pthread_setaffinity_np(pthread_self(), sizeof allowed_, &allowed_);
+    }
+  }
+  // Called by one thread at a time.
+  void keep_off(int core) {
+    if (!asleep_.load() || core_.load(std::memory_order_relaxed) != core || moved_.load()) {
+      return;
+    }
+    const pthread_t thread = thread_.load(std::memory_order_acquire);
+    if (pthread_getaffinity_np(thread, sizeof allowed_, &allowed_) != 0) {
+      return;  // More cores than the set holds: leave it to the scheduler.
+    }
+    cpu_set_t others = allowed_;
+    CPU_CLR(core, &others);
+    // A thread that wakes between these two gets its cores back when it wakes next.
+    if (CPU_COUNT(&others) > 0 && pthread_setaffinity_np(thread, sizeof others, &others) == 0) {
+      moved_.store(true);
+    }
+  }
+
+ private:
+  std::atomic<pthread_t> thread_{};
+  std::atomic<int> core_{-1};
+  std::atomic<bool> asleep_{false};
+  std::atomic<bool> moved_{false};
+  cpu_set_t allowed_;
+};
+
 class Pool {
  public:
   // Returns false when another thread's loop occupies the pool.
@@ -75,7 +119,7 @@ class Pool {
   void ensure_workers(int wanted);
   void publish(int64_t begin, int64_t end, int64_t step, uint32_t pieces, const RangeBody& body);
   void wake(uint32_t useful);
-  void work();
+  void work(Worker* self);
   void run_pieces(uint64_t claim);
   void wait_until_done(uint32_t pieces);
   void keep_exception(uint32_t piece);
@@ -84,12 +128,13 @@ class Pool {
   // sleeper takes tens of microseconds on a virtual machine. It pays only if each thread can have a
   // core of its own.
   std::chrono::microseconds patience() const {
-    const bool fits = workers_.load(std::memory_order_relaxed) < available_cores();
+    const bool fits = started_.load(std::memory_order_relaxed) < available_cores();
     return std::chrono::microseconds(fits ? 200 : 0);
   }
 
   std::mutex occupied_;
-  std::atomic<int> workers_{0};
+  std::deque<Worker> workers_;  // guarded by occupied_
+  std::atomic<int> started_{0};
   Loop loop_;
   // High half: number of the loop. Low half: pieces not yet claimed; none means closed, whatever
   // the fields of the loop say by then.
@@ -143,15 +188,18 @@ void Pool::run_pieces(uint64_t claim) {
   }
 }
 
-void Pool::work() {
+void Pool::work(Worker* self) {
+  self->started();
   inside_piece = true;
   uint32_t seen = 0;
   for (;;) {
     const auto changed = [&] { return generation_.load(std::memory_order_acquire) != seen; };
     if (!spin_until(changed, patience())) {
+      self->falls_asleep();
       sleepers_.fetch_add(1);
       generation_.wait(seen);
       sleepers_.fetch_sub(1);
+      self->woke();
     }
     seen = generation_.load(std::memory_order_acquire);
     run_pieces(claim_.load(std::memory_order_acquire));
@@ -159,7 +207,7 @@ void Pool::work() {
 }
 
 void Pool::ensure_workers(int wanted) {
-  while (workers_.load(std::memory_order_relaxed) < wanted) {
+  while (started_.load(std::memory_order_relaxed) < wanted) {
     // Workers take no signals, so that handlers run on threads the program knows.
     sigset_t all;
     sigset_t before;
@@ -167,15 +215,17 @@ void Pool::ensure_workers(int wanted) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = true;
     try {
-      std::thread([this] { work(); }).detach();
+      Worker* worker = &workers_.emplace_back();
+      std::thread([this, worker] { work(worker); }).detach();
     } catch (const std::system_error&) {
       started = false;  // The system's limit of threads: those that run can finish any loop.
+      workers_.pop_back();
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!started) {
       return;
     }
-    workers_.fetch_add(1, std::memory_order_relaxed);
+    started_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
@@ -196,6 +246,10 @@ void Pool::wake(uint32_t useful) {
   const uint32_t sleeping = sleepers_.load();
   if (sleeping == 0) {
     return;
+  }
+  const int here = sched_getcpu();
+  for (Worker& worker : workers_) {
+    worker.keep_off(here);
   }
   if (useful >= sleeping) {
     generation_.notify_all();
