@@ -2,8 +2,10 @@
 
     python benchmarks/run.py [--threads 1,2] [--rounds 9] [--only TEXT] [--output FILE]
 
-Both are in this process; each round times one and then the other, and medians are compared, so
-that a busy machine slows both alike. Start-up is timed in processes of their own.
+Each row has a process of its own, so that no row finds memory or threads as another left them.
+There, each round times one framework and then the other, and medians are compared, so that a busy
+machine slows both alike. Before it is timed, the other's threads have gone to sleep and its own are
+awake. Start-up is timed in processes of their own.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from rows_attention import ATTENTION_ROWS
 from rows_compile import COMPILE_ROWS, FIRST_CALLS, NEW_SHAPES
 
 ROOT = Path(__file__).resolve().parent.parent
+EVERY = ROWS + ATTENTION_ROWS + COMPILE_ROWS
 
 
 def measure(call: Callable[[], object], repeat: int) -> float:
@@ -34,16 +37,23 @@ def measure(call: Callable[[], object], repeat: int) -> float:
     return (time.perf_counter() - begin) / repeat
 
 
+def settle(call: Callable[[], object], last: float) -> None:
+    """Lets the other side's threads, which spin for a while, go to sleep, and wakes our own."""
+    time.sleep(0.02)
+    begin = time.perf_counter()
+    while last < 0.05 and time.perf_counter() - begin < 0.01:
+        call()
+
+
 def compare(row: Row, ours: object, theirs: object, rounds: int) -> tuple[float, float]:
     """Median seconds a call of both, interleaved."""
     rival = row.against(ours) if row.against is not None else row.make(theirs)
     calls = [row.make(ours), rival]
-    for call in calls:
-        for _ in range(2):
-            measure(call, row.repeat)
+    last = [min(measure(call, row.repeat) for _ in range(2)) for call in calls]
     times: list[list[float]] = [[], []]
     for _ in range(rounds):
         for side, call in enumerate(calls):
+            settle(call, last[side])
             times[side].append(measure(call, row.repeat))
     return statistics.median(times[0]), statistics.median(times[1])
 
@@ -134,10 +144,37 @@ def floor_of(row: Row, rate: float, peak: float) -> float:
     return max(row.traffic / rate, row.operations / peak)
 
 
-def table(threads: int, rows: list[Row], ours: object, theirs: object, rounds: int) -> list[str]:
-    ours.set_num_threads(threads)
-    theirs.set_num_threads(threads)
-    rate, peak = bandwidth(ours), max(flops(ours, threads), flops(theirs, threads))
+def frameworks(threads: int) -> tuple[object, object]:
+    import rushlight
+    import torch
+
+    for framework in (rushlight, torch):
+        framework.set_num_threads(threads)
+    return rushlight, torch
+
+
+def in_own_process(task: str, threads: int, rounds: int) -> list[float]:
+    """What a child prints as numbers: of a row, or of the machine."""
+    command = [sys.executable, __file__, "--child", task, "--threads", str(threads)]
+    ended = subprocess.run(
+        [*command, "--rounds", str(rounds)], capture_output=True, text=True, check=False
+    )
+    if ended.returncode != 0:
+        raise RuntimeError(f"{task}, {threads} threads:\n{ended.stderr}")
+    return [float(word) for word in ended.stdout.split()[-2:]]
+
+
+def child(task: str, threads: int, rounds: int) -> None:
+    ours, theirs = frameworks(threads)
+    if task == "machine":
+        print(bandwidth(ours), max(flops(ours, threads), flops(theirs, threads)))
+    else:
+        row = next(row for row in EVERY if row.name == task)
+        print(*compare(row, ours, theirs, rounds))
+
+
+def table(threads: int, rows: list[Row], rounds: int) -> list[str]:
+    rate, peak = in_own_process("machine", threads, rounds)
     lines = [
         f"## {threads} thread{'s' if threads > 1 else ''}",
         "",
@@ -147,7 +184,7 @@ def table(threads: int, rows: list[Row], ours: object, theirs: object, rounds: i
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
-        mine, other = compare(row, ours, theirs, rounds)
+        mine, other = in_own_process(row.name, threads, rounds)
         floor = floor_of(row, rate, peak)
         lines.append(
             f"| {row.name} | {scale(mine)} | {scale(other)} | {mine / other:.2f} | "
@@ -163,7 +200,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks.md")
+    parser.add_argument("--child", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.child:
+        return child(options.child, int(options.threads), options.rounds)
     if importlib.util.find_spec("torch") is None:
         sys.exit("benchmarks need PyTorch: pip install torch==2.13.0 (make bench does)")
     lines = ["# Benchmarks", ""]
@@ -174,7 +214,8 @@ def main() -> None:
 
     lines += [
         f"{processor()}; CPU level {rushlight._C._cpu_level()}; PyTorch {torch.__version__}; "
-        "both sides interleaved in one process, medians. `make bench` writes this page.",
+        "both sides interleaved, each row in a process of its own, medians. "
+        "`make bench` writes this page.",
         "",
         "| start-up | Rushlight | PyTorch | wanted |",
         "|---|---|---|---|",
@@ -182,12 +223,11 @@ def main() -> None:
         f"| resident after import | {mine[1]:.0f} MiB | {other[1]:.0f} MiB | < 40 MB |",
         "",
     ]
-    every = ROWS + ATTENTION_ROWS + COMPILE_ROWS
-    rows = [row for row in every if options.only in row.name]
+    rows = [row for row in EVERY if options.only in row.name]
     if not options.only or options.only in "first calls":
         lines += first_calls()
     for threads in options.threads.split(","):
-        lines += table(int(threads), rows, rushlight, torch, options.rounds)
+        lines += table(int(threads), rows, options.rounds)
     options.output.parent.mkdir(exist_ok=True)
     options.output.write_text("\n".join(lines))
 
