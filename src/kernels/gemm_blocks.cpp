@@ -67,7 +67,7 @@ struct Slab {
 template <typename T>
 bool packs_a(const Product<T>& product) {
   constexpr int64_t kWork = int64_t{1} << 26;
-  constexpr int64_t kCols = 256;
+  constexpr int64_t kCols = 192;
   const bool large = static_cast<double>(product.m) * static_cast<double>(product.n) *
                          static_cast<double>(product.k) >=
                      static_cast<double>(kWork);

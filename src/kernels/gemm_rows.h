@@ -50,15 +50,12 @@ typename V::R load_part(const S* p, int64_t n) {
 // Items are adjacent: each step of depth is a copy. All panels advance together, so that whole
 // cache lines are read. What a vector writes beyond its step is written again by the next one.
 template <typename V, typename S>
-void pack_copy(const S* source, int64_t depth_stride, int64_t items, int64_t depth, int64_t width,
-               typename V::T* out) {
+void pack_steps(const S* source, int64_t depth_stride, int64_t items, int64_t start, int64_t depth,
+                int64_t width, typename V::T* out) {
   constexpr int64_t kWidth = V::kWidth;
-  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(S));
-  constexpr int64_t kAhead = 16;
-  for (int64_t p = 0; p < depth; ++p) {
-    for (int64_t i = 0; p + kAhead < depth && i < items; i += kLine) {
-      __builtin_prefetch(source + kAhead * depth_stride + i);
-    }
+  source += start * depth_stride;
+  out += start * width;
+  for (int64_t p = start; p < depth; ++p) {
     typename V::T* to = out;
     for (int64_t first = 0; first < items; first += width) {
       const int64_t count = items - first < width ? items - first : width;
@@ -80,6 +77,54 @@ void pack_copy(const S* source, int64_t depth_stride, int64_t items, int64_t dep
     }
     source += depth_stride;
     out += width;
+  }
+}
+
+// The same for whole panels of a width known here, all steps but the last: what a vector reads and
+// writes beyond a step lies in the next one. Four steps of a panel at a time are one cache line or
+// more. Returns the steps taken.
+template <typename V, int64_t kPanel, typename S>
+int64_t pack_panels(const S* source, int64_t depth_stride, int64_t panels, int64_t depth,
+                    typename V::T* out) {
+  constexpr int64_t kWidth = V::kWidth;
+  constexpr int64_t kSteps = 4;
+  const int64_t taken = depth > kSteps ? (depth - 1) / kSteps * kSteps : 0;
+  for (int64_t p = 0; p < taken; p += kSteps) {
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const S* from = source + p * depth_stride + panel * kPanel;
+      typename V::T* to = out + (panel * depth + p) * kPanel;
+#pragma GCC unroll 4
+      for (int64_t step = 0; step < kSteps; ++step) {
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < kPanel; i += kWidth) {
+          V::store(to + step * kPanel + i, V::load(from + step * depth_stride + i));
+        }
+      }
+    }
+  }
+  return taken;
+}
+
+// Packs the first steps of those panels that are whole, where the width is one that tiles have.
+template <typename V, typename S>
+int64_t pack_known(const S* source, int64_t depth_stride, int64_t panels, int64_t depth,
+                   int64_t width, typename V::T* out) {
+  if (depth_stride < width + V::kWidth) {
+    return 0;
+  }
+  switch (width) {
+    case 6:
+      return pack_panels<V, 6>(source, depth_stride, panels, depth, out);
+    case 8:
+      return pack_panels<V, 8>(source, depth_stride, panels, depth, out);
+    case 14:
+      return pack_panels<V, 14>(source, depth_stride, panels, depth, out);
+    case 16:
+      return pack_panels<V, 16>(source, depth_stride, panels, depth, out);
+    case 32:
+      return pack_panels<V, 32>(source, depth_stride, panels, depth, out);
+    default:
+      return 0;
   }
 }
 
@@ -136,6 +181,19 @@ void pack_transpose(const S* source, int64_t item_stride, int64_t items, int64_t
       out[p * width + i] = i < items ? widen(source[i * item_stride + p]) : 0;
     }
   }
+}
+
+template <typename V, typename S>
+void pack_copy(const S* source, int64_t depth_stride, int64_t items, int64_t depth, int64_t width,
+               typename V::T* out) {
+  const int64_t panels = items / width;
+  const int64_t taken = pack_known<V>(source, depth_stride, panels, depth, width, out);
+  if (taken == 0) {
+    return pack_steps<V>(source, depth_stride, items, 0, depth, width, out);
+  }
+  const int64_t whole = panels * width;
+  pack_steps<V>(source, depth_stride, whole, taken, depth, width, out);
+  pack_steps<V>(source + whole, depth_stride, items - whole, 0, depth, width, out + whole * depth);
 }
 
 template <typename V, typename S>
