@@ -128,15 +128,54 @@ int64_t pack_known(const S* source, int64_t depth_stride, int64_t panels, int64_
   }
 }
 
-// Steps of depth are adjacent: squares of one vector's width are transposed in registers. One
-// panel. The rows that come next are fetched meanwhile: each is a stream of its own, too short for
-// the hardware to see.
+// A square of one vector's width, of which kRows rows are there, transposed in registers. With
+// `spills`, what the last vector writes beyond its step is written again later.
+template <typename V, int kRows, typename S>
+void pack_square(const S* source, int64_t item_stride, int64_t width, bool spills,
+                 typename V::T* out) {
+  constexpr int kWidth = V::kWidth;
+  typename V::R rows[kWidth];
+#pragma GCC unroll 8
+  for (int r = 0; r < kWidth; ++r) {
+    rows[r] = r < kRows ? V::load(source + r * item_stride) : V::zero();
+  }
+  V::transpose(rows);
+#pragma GCC unroll 8
+  for (int r = 0; r + 1 < kWidth; ++r) {
+    V::store(out + r * width, rows[r]);
+  }
+  if (kRows == kWidth || spills) {
+    V::store(out + (kWidth - 1) * width, rows[kWidth - 1]);
+  } else {
+    V::store_first(out + (kWidth - 1) * width, rows[kWidth - 1], kRows);
+  }
+}
+
+// The same at the edges of a matrix and in panels that are no whole number of vectors.
+template <typename V, typename S>
+void pack_edge_square(const S* source, int64_t item_stride, int64_t items, int64_t wide,
+                      int64_t width, typename V::T* out) {
+  constexpr int64_t kWidth = V::kWidth;
+  typename V::R rows[kWidth];
+  for (int64_t r = 0; r < kWidth; ++r) {
+    rows[r] = r < items ? V::load(source + r * item_stride) : V::zero();
+  }
+  V::transpose(rows);
+  for (int64_t r = 0; r < kWidth; ++r) {
+    V::store_first(out + r * width, rows[r], wide);
+  }
+}
+
+// Steps of depth are adjacent. One panel. The rows that come next are fetched meanwhile: each is a
+// stream of its own, too short for the hardware to see.
 template <typename V, typename S>
 void pack_transpose(const S* source, int64_t item_stride, int64_t items, int64_t depth,
                     int64_t width, typename V::T* out) {
   constexpr int64_t kWidth = V::kWidth;
   constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(S));
+  constexpr int64_t kNarrow = 6;
   const int64_t whole = depth / kWidth * kWidth;
+  const bool narrow = kWidth > kNarrow && width == kNarrow && items == kNarrow;
   for (int64_t i = 0; i < width; i += kWidth) {
     const int64_t wide = width - i < kWidth ? width - i : kWidth;
     const S* rows_at = source + i * item_stride;
@@ -146,33 +185,14 @@ void pack_transpose(const S* source, int64_t item_stride, int64_t items, int64_t
           __builtin_prefetch(rows_at + (wide + r) * item_stride + p);
         }
       }
-      typename V::R rows[kWidth];
-      if (i + kWidth <= items) {
-#pragma GCC unroll 8
-        for (int64_t r = 0; r < kWidth; ++r) {
-          rows[r] = V::load(rows_at + r * item_stride + p);
-        }
-      } else {
-        for (int64_t r = 0; r < kWidth; ++r) {
-          rows[r] = i + r < items ? V::load(rows_at + r * item_stride + p) : V::zero();
-        }
-      }
-      V::transpose(rows);
       typename V::T* to = out + p * width + i;
-      // Where a step is narrower than a vector, the next one writes again what goes beyond.
-      const int64_t full = wide == kWidth ? kWidth : width > kWidth ? 0 : kWidth - 1;
-      if (full == kWidth) {
-#pragma GCC unroll 8
-        for (int64_t r = 0; r < kWidth; ++r) {
-          V::store(to + r * width, rows[r]);
-        }
+      if (i + kWidth <= items) {
+        pack_square<V, kWidth>(rows_at + p, item_stride, width, true, to);
+      } else if (narrow) {
+        const bool spills = p + kWidth < depth;
+        pack_square<V, kNarrow>(rows_at + p, item_stride, width, spills, to);
       } else {
-        for (int64_t r = 0; r < full; ++r) {
-          V::store(to + r * width, rows[r]);
-        }
-        for (int64_t r = full; r < kWidth; ++r) {
-          V::store_first(to + r * width, rows[r], wide);
-        }
+        pack_edge_square<V>(rows_at + p, item_stride, items - i, wide, width, to);
       }
     }
   }
