@@ -114,6 +114,7 @@ _LAZY = {
     ),
     "random": ("fork_rng",),
     "serialization": ("load", "save"),
+    "_streams": ("Event", "Stream", "get_device_module"),
     "storage": (
         "BFloat16Storage",
         "BoolStorage",
@@ -140,7 +141,8 @@ def _find(name: str) -> object:
     if name in _HOME:
         return getattr(_importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     full_name = f"{__name__}.{name}"
-    if name.startswith("__") or _importlib_util.find_spec(full_name) is None:
+    special = name.startswith("__") and name not in ("__config__", "__future__")
+    if special or _importlib_util.find_spec(full_name) is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return _importlib.import_module(full_name)
 

@@ -7,10 +7,15 @@ import functools
 from rushlight import _C
 from rushlight import amp as _amp
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]
 
 custom_fwd = functools.partial(_amp.custom_fwd, device_type="cuda")
 custom_bwd = functools.partial(_amp.custom_bwd, device_type="cuda")
+
+
+def amp_definitely_not_available() -> bool:
+    """True: there is no CUDA device."""
+    return True
 
 
 class autocast(_amp.autocast):
@@ -36,3 +41,12 @@ class GradScaler(_amp.GradScaler):
         super().__init__(
             "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
         )
+
+
+def __getattr__(name: str) -> object:
+    """Imports a submodule at its first use."""
+    if name in ("autocast_mode", "common", "grad_scaler"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -58,9 +58,9 @@ class Conversion:
             changed = fn(parameter)
         gradient = parameter.grad
         # The parameter keeps its identity, so that optimizers still hold it; only memory of
-        # another kind
-        # (the meta device) cannot be swapped in.
-        if changed.device.type == parameter.device.type:
+        # another kind (the meta device) cannot be swapped in.
+        keep = not torch.__future__.get_overwrite_module_params_on_conversion()
+        if keep and changed.device.type == parameter.device.type:
             parameter.data = changed
             kept = parameter
         else:

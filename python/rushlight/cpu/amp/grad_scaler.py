@@ -1,0 +1,3 @@
+"""Scaling of losses on the CPU, under its older name."""
+
+from rushlight.cpu.amp import GradScaler  # noqa: F401

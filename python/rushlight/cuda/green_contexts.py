@@ -1,0 +1,5 @@
+"""Parts of CUDA devices, of which there are none."""
+
+from rushlight.cuda import (  # noqa: F401
+    GreenContext,
+)
