@@ -76,7 +76,7 @@ def test_normalize_and_logaddexp() -> None:
 
 def test_gradients_reach_the_valid_elements_only() -> None:
     x = X.clone().requires_grad_()
-    M.var(x, 1, mask=MASK)[:2].sum().backward()
+    M.var(x[:2], 1, mask=MASK[:2]).sum().backward()
     assert (x.grad[~MASK] == 0).all()
     assert x.grad[0].tolist() == pytest.approx([-1.0, 0.0, 1.0])
 
