@@ -17,8 +17,14 @@ namespace {
 enum class Policy : uint8_t { None, Lower, Single, Widest, AsTheyAre };
 
 constexpr std::string_view kLower[] = {
-    "addbmm", "addmm", "baddbmm", "bmm",    "linear", "linalg_vecdot",
-    "matmul", "mm",    "conv1d",  "conv2d", "conv3d", "scaled_dot_product_attention",
+    "addbmm",           "addmm",
+    "baddbmm",          "bmm",
+    "linear",           "linalg_vecdot",
+    "matmul",           "mm",
+    "conv1d",           "conv2d",
+    "conv3d",           "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "scaled_dot_product_attention",
 };
 constexpr std::string_view kSingle[] = {
     "binary_cross_entropy",

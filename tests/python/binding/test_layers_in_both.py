@@ -31,6 +31,8 @@ def python_options(function: object) -> list[tuple[str, object]]:
         (name, "required" if p.default is inspect.Parameter.empty else p.default)
         for name, p in inspect.signature(function).parameters.items()
         if name not in PYTHON_ONLY | CONTENTS and not name.startswith("_")
+        # of RNN and GRU, which take it to say that they lack it
+        if name != "proj_size" or p.default is not None
     ]
 
 

@@ -30,7 +30,10 @@ UNCAPTURED = set(
 )
 
 # Families whose arguments need more than random calls know of; tests/python/nn has their tests.
-OWN_TESTS = {"flex_attention", "flex_mask", "interpolate"} | {
+OWN_TESTS = {"flex_attention", "flex_mask", "interpolate", "convolution"} | {
+    "recurrent",
+    "recurrent_cell",
+    "recurrent_packing",
     "linear_cross_entropy",
     "linear_cross_entropy_loss",
 }

@@ -140,47 +140,8 @@ def pack_padded_sequence(
         lengths, order = torch.sort(lengths, descending=True)
         order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
-    if batch_first:
-        input = input.transpose(0, 1)
-    counts = lengths.tolist()
-    _check_lengths(input, counts)
-    steps = counts[0]
-    sizes = []
-    active = len(counts)
-    for step in range(steps):
-        while counts[active - 1] <= step:
-            active -= 1
-        sizes.append(active)
-    data = torch.cat([input[step, :size] for step, size in enumerate(sizes)])
-    return PackedSequence(data, torch.tensor(sizes, dtype=torch.int64), order, None)
-
-
-def _check_lengths(input: Tensor, counts: list[int]) -> None:
-    if input.numel() == 0:
-        raise RuntimeError("Cannot pack empty tensors.")
-    if len(counts) != input.size(1):
-        raise RuntimeError(
-            f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} "
-            f"(batch_size={input.size(1)})"
-        )
-    if min(counts) <= 0:
-        raise RuntimeError(
-            "Length of all samples has to be greater than 0, but found an element in 'lengths' "
-            "that is "
-            "<= 0"
-        )
-    if any(later > earlier for earlier, later in zip(counts, counts[1:])):
-        raise RuntimeError(
-            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. "
-            "You can "
-            "pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep "
-            "this "
-            "requirement if you do not need ONNX exportability."
-        )
-    if counts[0] > input.size(0):
-        raise RuntimeError(
-            f"Expected sequence length to be at most {input.size(0)}, but got {counts[0]}"
-        )
+    data, sizes = torch._pack_padded_sequence(input, lengths, batch_first)
+    return PackedSequence(data, sizes, order, None)
 
 
 def pad_packed_sequence(
@@ -190,36 +151,19 @@ def pad_packed_sequence(
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The padded sequences (T, B, ...), or (B, T, ...) with `batch_first`, and their lengths."""
-    sizes = sequence.batch_sizes.tolist()
-    steps, batch = len(sizes), sizes[0]
-    if total_length is not None:
-        if total_length < steps:
-            raise ValueError(
-                "Expected total_length to be at least the length of the longest sequence in "
-                "input, but "
-                f"got total_length={total_length} and max sequence length being {steps}"
-            )
-        steps = total_length
-    data = sequence.data
-    rows = []
-    start = 0
-    for size in sizes:
-        row = data[start : start + size]
-        if size < batch:
-            filler = data.new_full((batch - size, *data.shape[1:]), padding_value)
-            row = torch.cat([row, filler])
-        rows.append(row)
-        start += size
-    rows += [data.new_full((batch, *data.shape[1:]), padding_value)] * (steps - len(sizes))
-    padded = torch.stack(rows)
-    lengths = torch.tensor([sum(size > i for size in sizes) for i in range(batch)])
-    batch_dim = 1
-    if batch_first:
-        padded = padded.transpose(0, 1)
-        batch_dim = 0
+    steps = sequence.batch_sizes.size(0)
+    if total_length is not None and total_length < steps:
+        raise ValueError(
+            "Expected total_length to be at least the length of the longest sequence in "
+            "input, but "
+            f"got total_length={total_length} and max sequence length being {steps}"
+        )
+    padded, lengths = torch._pad_packed_sequence(
+        sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length or -1
+    )
     order = sequence.unsorted_indices
     if order is not None:
-        return padded.index_select(batch_dim, order), lengths[order.cpu()]
+        return padded.index_select(0 if batch_first else 1, order), lengths[order.cpu()]
     return padded, lengths
 
 

@@ -1,0 +1,69 @@
+// What convolutions need from a CPU level beside the matrix engine: one table of functions for each
+// compute type.
+#pragma once
+
+#include <cstdint>
+
+namespace rushlight {
+
+// Consecutive columns of a panel that are consecutive in the source.
+struct WindowRun {
+  int64_t at;      // the first of them, in the panel
+  int64_t source;  // where it lies
+  int64_t length;
+};
+
+template <typename T>
+struct ConvolutionEngine {
+  // Elements of a vector; a panel is two wide.
+  int width;
+
+  // out[p * panel + j] = base[rows[p] + the place of column j]. Reads a whole panel from the start
+  // of each run, and writes up to a panel beyond the last row.
+  void (*pack)(const T* base, const int64_t* rows, int64_t depth, const WindowRun* runs,
+               int64_t count, T* out);
+
+  // c[i][j] = sum over p < k of a[rows[i] + p] * b[p][j], for m rows and one panel of columns;
+  // unless `first`, it is added to what c holds. Each sum is one chain in ascending p.
+  void (*strip)(int64_t m, int64_t k, const T* a, const int64_t* rows, const T* b, T* c,
+                bool first);
+
+  // out[i] = bias + sum over t of weights[t] * base[rows[t] + i], in ascending t. Rounds n up to
+  // kFlatVectors vectors, in what it reads and writes.
+  void (*flat)(const T* base, const int64_t* rows, const T* weights, int64_t taps, T bias,
+               int64_t n, T* out);
+
+  // sums[t][lane] += base[rows[t] + i] * right[i] for the i < n of each lane.
+  void (*dots)(const T* base, const int64_t* rows, int64_t taps, const T* right, int64_t n,
+               T* sums);
+};
+
+inline constexpr int kFlatVectors = 4;
+// Elements that may be read beyond a plane.
+inline constexpr int64_t kPlaneSlack = 64;
+
+// The table for `cpu_level()`.
+template <typename T>
+const ConvolutionEngine<T>& convolution_engine();
+template <>
+const ConvolutionEngine<float>& convolution_engine<float>();
+template <>
+const ConvolutionEngine<double>& convolution_engine<double>();
+
+namespace base {
+extern const ConvolutionEngine<float> convolution_f32;
+extern const ConvolutionEngine<double> convolution_f64;
+}  // namespace base
+
+#if defined(__x86_64__)
+namespace v3 {
+extern const ConvolutionEngine<float> convolution_f32;
+extern const ConvolutionEngine<double> convolution_f64;
+}  // namespace v3
+namespace v4 {
+extern const ConvolutionEngine<float> convolution_f32;
+extern const ConvolutionEngine<double> convolution_f64;
+}  // namespace v4
+#endif
+
+}  // namespace rushlight

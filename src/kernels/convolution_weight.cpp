@@ -1,0 +1,220 @@
+// The gradient of the weight: for each group the product of windows (channels and taps by
+// positions) with the gradient of the output (positions by channels), image by image.
+//
+// Positions are counted through the planes, so that windows are read where they lie; where a row of
+// the output ends, the gradient is zero until the next one.
+#include <algorithm>
+#include <atomic>
+
+#include "kernels/convolution_engine.h"
+#include "kernels/convolution_windows.h"
+#include "kernels/gemm_product.h"
+#include "runtime/parallel.h"
+
+namespace rushlight::convolutions {
+namespace {
+
+constexpr int64_t kTaskWork = 1 << 18;
+
+thread_local Scratch planes_scratch;
+thread_local Scratch grad_scratch;
+thread_local Scratch sums_scratch;
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+template <typename T>
+struct Job {
+  const Convolution& problem;
+  const Windows& windows;
+  const GemmEngine<T>& engine;
+  const ConvolutionEngine<T>& tools;
+  const std::vector<int64_t>& rows;
+  int64_t positions;  // from the first to the last, through the planes
+  int64_t panels;     // of output channels of a group
+  T* sums;            // [group][panel][row][column]
+
+  int64_t depth() const { return static_cast<int64_t>(rows.size()); }
+  int64_t cols() const { return engine.cols; }
+};
+
+// The gradients of one panel of channels of an image, [position][channel].
+template <typename T>
+void lay_out(const Job<T>& job, const ImagesRef& output, int64_t image, int64_t group,
+             int64_t panel, T* out) {
+  const Convolution& p = job.problem;
+  const int64_t cols = job.cols();
+  const int64_t first = group * p.out_channels + panel * cols;
+  const int64_t channels = std::min(cols, p.out_channels - panel * cols);
+  int64_t done = 0;
+  for (int64_t z = 0; z < p.output[0]; ++z) {
+    for (int64_t y = 0; y < p.output[1]; ++y) {
+      const int64_t at = job.windows.at({z, y, 0});
+      std::fill(out + done * cols, out + at * cols, T{0});
+      const int64_t skip = image * output.strides[0] + first * output.strides[1] +
+                           z * output.strides[2] + y * output.strides[3];
+      const auto* from = static_cast<const char*>(output.data) + skip * element_size(p.dtype);
+      job.engine.pack(p.dtype, from, output.strides[1], output.strides[4], channels, p.output[2],
+                      cols, out + at * cols);
+      done = at + p.output[2];
+    }
+  }
+}
+
+// Stretches of positions that are multiplied at a time. Where windows hold infinities or NaN, the
+// zeros between rows would spread them: rows are then taken by themselves.
+std::vector<std::pair<int64_t, int64_t>> stretches(const Convolution& p, const Windows& windows,
+                                                   int64_t positions, bool by_rows) {
+  std::vector<std::pair<int64_t, int64_t>> made;
+  if (!by_rows) {
+    for (int64_t at = 0; at < positions; at += kGemmDepth) {
+      made.emplace_back(at, std::min(kGemmDepth, positions - at));
+    }
+    return made;
+  }
+  for (int64_t z = 0; z < p.output[0]; ++z) {
+    for (int64_t y = 0; y < p.output[1]; ++y) {
+      for (int64_t x = 0; x < p.output[2]; x += kGemmDepth) {
+        made.emplace_back(windows.at({z, y, x}), std::min(kGemmDepth, p.output[2] - x));
+      }
+    }
+  }
+  return made;
+}
+
+template <typename T>
+bool all_finite(const T* data, int64_t count) {
+  T sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    sum += data[i] * 0;
+  }
+  return sum == 0;
+}
+
+template <typename T>
+bool all_finite(const Planes<T>& planes, int64_t images, int64_t channels, int64_t elements) {
+  std::atomic<bool> finite{true};
+  parallel_for(0, images * channels, std::max<int64_t>(1, (1 << 15) / elements),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const T* at =
+                       planes.data + i / channels * planes.image + i % channels * planes.channel;
+                   if (!all_finite(at, elements)) {
+                     finite = false;
+                   }
+                 }
+               });
+  return finite;
+}
+
+template <typename T>
+void add_images(const Job<T>& job, const Planes<T>& planes, const T* grads, int64_t first_image,
+                int64_t images) {
+  const Convolution& p = job.problem;
+  const int64_t cols = job.cols();
+  const bool gaps = job.positions != count(p.output);
+  const bool by_rows =
+      gaps && !all_finite(planes, images, p.groups * p.in_channels, job.windows.channel());
+  const auto parts = stretches(p, job.windows, job.positions, by_rows);
+  const int64_t work = job.positions * images * cols;
+  int64_t rows = 48;
+  while (rows > 6 && p.groups * job.panels * ceil_div(job.depth(), rows) < 4 * num_threads() &&
+         work * (rows / 2) >= kTaskWork) {
+    rows /= 2;
+  }
+  const int64_t down = ceil_div(job.depth(), rows);
+  const int64_t grain = std::max<int64_t>(1, kTaskWork / (work * rows));
+  parallel_for(0, p.groups * job.panels * down, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i % down * rows;
+      const int64_t panel = i / down;  // of all groups
+      const int64_t count = std::min(rows, job.depth() - row);
+      T* sums = job.sums + (panel * job.depth() + row) * cols;
+      for (int64_t n = 0; n < images; ++n) {
+        const T* left =
+            planes.data + n * planes.image + panel / job.panels * p.in_channels * planes.channel;
+        const T* right = grads + (n * p.groups * job.panels + panel) * job.positions * cols;
+        for (const auto& [start, steps] : parts) {
+          job.tools.strip(count, steps, left + start, job.rows.data() + row, right + start * cols,
+                          sums, first_image + n == 0 && start == 0);
+        }
+      }
+    }
+  });
+}
+
+template <typename T>
+void store(const Job<T>& job, const MutableImagesRef& weight) {
+  const Convolution& p = job.problem;
+  const int64_t taps = count(p.kernel);
+  const int64_t cols = job.cols();
+  const int64_t item = element_size(p.dtype);
+  parallel_for(0, p.groups * p.out_channels, 8, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const int64_t own = c % p.out_channels;
+      const T* sums = job.sums +
+                      ((c / p.out_channels * job.panels + own / cols) * job.depth()) * cols +
+                      own % cols;
+      for (int64_t row = 0; row < job.depth(); ++row) {
+        const int64_t t = row % taps;
+        const int64_t to = c * weight.strides[0] + row / taps * weight.strides[1] +
+                           t / (p.kernel[1] * p.kernel[2]) * weight.strides[2] +
+                           t / p.kernel[2] % p.kernel[1] * weight.strides[3] +
+                           t % p.kernel[2] * weight.strides[4];
+        job.engine.store_row(p.dtype, sums + row * cols, 1,
+                             static_cast<char*>(weight.data) + to * item, 1);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+template <typename T>
+void multiply_for_weight(const Convolution& problem, const Windows& windows, const ImagesRef& input,
+                         const ImagesRef& output, const MutableImagesRef& weight) {
+  const GemmEngine<T>& engine = gemm_engine<T>();
+  const int64_t cols = engine.cols;
+  const Extent& last = problem.output;
+  const int64_t positions = windows.at({last[0] - 1, last[1] - 1, last[2] - 1}) + 1;
+  const int64_t panels = ceil_div(problem.out_channels, cols);
+  const int64_t channels = problem.groups * problem.in_channels;
+  const int64_t grads_size = problem.groups * panels * cols * positions;
+  const int64_t together =
+      images_together(problem.batch, channels * windows.channel() + grads_size);
+  const int64_t depth = problem.in_channels * count(problem.kernel);
+  T* sums = sums_scratch.get<T>(problem.groups * panels * depth * cols);
+  T* grads = grad_scratch.get<T>(together * grads_size);
+  for (int64_t image = 0; image < problem.batch; image += together) {
+    const int64_t images = std::min(together, problem.batch - image);
+    const Planes<T> planes =
+        prepare<T>(windows, problem.dtype, input, image, images, channels, planes_scratch);
+    const std::vector<int64_t> rows =
+        window_rows(windows.grids[0], problem.in_channels, planes.channel);
+    const Job<T> job{problem, windows,   engine, convolution_engine<T>(),
+                     rows,    positions, panels, sums};
+    const int64_t each = problem.groups * panels;
+    const int64_t grain = std::max<int64_t>(1, (1 << 13) / (positions * cols));
+    parallel_for(0, images * each, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t panel = i % each;
+        lay_out(job, output, image + i / each, panel / panels, panel % panels,
+                grads + i * positions * cols);
+      }
+    });
+    add_images(job, planes, grads, image, images);
+    if (image + images == problem.batch) {
+      store(job, weight);
+    }
+  }
+}
+
+#define RUSHLIGHT_INSTANTIATE(T)                                                             \
+  template void multiply_for_weight<T>(const Convolution&, const Windows&, const ImagesRef&, \
+                                       const ImagesRef&, const MutableImagesRef&);
+RUSHLIGHT_INSTANTIATE(float)
+RUSHLIGHT_INSTANTIATE(double)
+#undef RUSHLIGHT_INSTANTIATE
+
+}  // namespace rushlight::convolutions

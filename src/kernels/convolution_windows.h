@@ -1,0 +1,120 @@
+// A convolution as sums over windows that lie at fixed distances in prepared images.
+//
+// Each channel of an image is laid out as planes: its border of zeros is written out, and where a
+// kernel moves by more than one, every step-th element goes to a plane of its own. Whatever a tap
+// of the kernel sees then lies at a fixed distance from the position, and neighbours are adjacent.
+#pragma once
+
+#include <vector>
+
+#include "kernels/convolution.h"
+#include "kernels/gemm_engine.h"
+#include "kernels/scratch.h"
+
+namespace rushlight::convolutions {
+
+// Results with the same taps: element g of `size` is element first + g * step of all.
+struct Grid {
+  Extent first;
+  Extent step;
+  Extent size;
+  std::vector<int64_t> taps;     // which they see, ascending, as indices into the kernel
+  std::vector<int64_t> offsets;  // where in the planes of a channel, for the position at 0
+  bool whole() const { return step == Extent{1, 1, 1}; }
+};
+
+struct Windows {
+  Extent source;
+  Extent step;                                 // of the source, between neighbours in a plane
+  std::array<std::vector<int64_t>, 3> starts;  // where planes start in the source, by dimension
+  Extent size;                                 // of a plane
+  std::vector<Grid> grids;                     // results that see nothing are in none
+  bool complete;                               // whether all results are in one
+
+  int64_t plane() const { return count(size); }
+  int64_t planes() const {
+    return static_cast<int64_t>(starts[0].size() * starts[1].size() * starts[2].size());
+  }
+  int64_t channel() const { return planes() * plane(); }
+  // Distance in a plane of two positions of a grid.
+  int64_t at(const Extent& g) const { return (g[0] * size[1] + g[1]) * size[2] + g[2]; }
+  // Whether borders take too much memory to be written out.
+  bool wasteful() const;
+};
+
+// Of the output over the input, and of the input over the output.
+Windows windows_of(const Convolution& problem);
+Windows transposed_windows_of(const Convolution& problem);
+
+// Images that are laid out so.
+template <typename T>
+struct Planes {
+  const T* data;
+  int64_t image;  // distances
+  int64_t channel;
+  int64_t readable;  // elements from `data` on
+};
+
+// Prepares all channels of images [first, first + images), or borrows them where they lie so
+// already. Elements of f16 and bf16 become f32.
+template <typename T>
+Planes<T> prepare(const Windows& windows, DType dtype, const ImagesRef& source, int64_t first,
+                  int64_t images, int64_t channels, Scratch& scratch);
+
+// One image's channel into `out`, which holds channel() elements.
+template <typename T>
+void prepare_channel(const Windows& windows, DType dtype, const ImagesRef& source, int64_t image,
+                     int64_t channel, T* out);
+
+// Images that are prepared together: enough for all threads, few enough for the caches.
+int64_t images_together(int64_t images, int64_t elements);
+
+// The product of a matrix for each group with windows of `in` channels: results `out` channels.
+// `weight` gives (row, channel, tap) of a group at these distances.
+struct Factors {
+  const void* data;
+  int64_t group;
+  int64_t row;
+  int64_t channel;
+  std::array<int64_t, 3> tap;
+};
+
+struct WindowProduct {
+  DType dtype;
+  int64_t batch;
+  int64_t groups;
+  int64_t in;
+  int64_t out;
+  Extent kernel;
+  Extent result_size;
+  const Windows& windows;
+  ImagesRef source;
+  Factors weight;
+  const void* bias;
+  MutableImagesRef result;
+};
+
+template <typename T>
+void multiply_windows(const WindowProduct& product);
+
+// The same where a group has few results: each is summed straight from the planes.
+template <typename T>
+void sum_windows(const WindowProduct& product);
+
+template <typename T>
+void multiply_for_weight(const Convolution& problem, const Windows& windows, const ImagesRef& input,
+                         const ImagesRef& output, const MutableImagesRef& weight);
+
+// The same for groups of one input channel.
+template <typename T>
+void sum_for_weight(const Convolution& problem, const Windows& windows, const ImagesRef& input,
+                    const ImagesRef& output, const MutableImagesRef& weight);
+
+// The matrix (out, in * taps) of a group and a grid, dense.
+template <typename T>
+void gather_factors(const WindowProduct& product, const Grid& grid, int64_t group, T* out);
+
+// Where rows (channel, tap) of a grid lie.
+std::vector<int64_t> window_rows(const Grid& grid, int64_t channels, int64_t distance);
+
+}  // namespace rushlight::convolutions
