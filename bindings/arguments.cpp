@@ -105,12 +105,27 @@ struct Matcher {
     return -1;
   }
 
+  // Whether another overload takes out= as a list of tensors: None then stands for its absence.
+  bool set_names_out() const {
+    for (const Signature& other : set.signatures) {
+      for (const Parameter& parameter : other.parameters) {
+        if (named(parameter, out_name())) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
   bool special_keyword(PyObject* keyword, PyObject* object) {
     if (signature.takes_out && same_text(keyword, out_name())) {
       if (object != Py_None && !is_out(object, signature)) {
         return no(Mismatch::Kind::WrongType, nullptr, object, 0);
       }
       frame.out = object == Py_None ? nullptr : object;
+      return true;
+    }
+    if (object == Py_None && same_text(keyword, out_name()) && set_names_out()) {
       return true;
     }
     if (signature.takes_requires_grad && same_text(keyword, requires_grad_name()) &&

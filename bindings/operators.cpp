@@ -73,7 +73,7 @@ void add_faces(const Operator& op, const std::string& name,
     set_for(methods(), name + "_", true)
         .signatures.push_back(make_signature(op, Face::Method, Form::Inplace));
   }
-  if (op.variants & kFunction) {
+  if (op.variants & (kFunction | kInplaceFunction)) {
     set_for(functions(), name + "_", false)
         .signatures.push_back(make_signature(op, Face::Function, Form::Inplace));
   }

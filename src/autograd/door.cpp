@@ -206,7 +206,7 @@ void record(Invocation& inv) {
       }
       return;
     case Form::Out:
-      if (op.differentiable || any_result_requires_grad(inv)) {
+      if (op.differentiable || (any_result_requires_grad(inv) && (op.variants & kLeafOut) == 0)) {
         fail_out(inv);
       }
       pass(inv, kAutogradDoor);

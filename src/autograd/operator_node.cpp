@@ -1,10 +1,12 @@
 #include "autograd/operator_node.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <new>
 
 #include "autograd/meta.h"
+#include "ops/reads_result.h"
 
 namespace rushlight::autograd {
 namespace {
@@ -204,6 +206,11 @@ OperatorNode* OperatorNode::make(const Invocation& inv, const Tensor& original) 
 void OperatorNode::save_results(const Invocation& inv) {
   if (op_->saved_results == 0) {
     return;
+  }
+  const std::vector<uint64_t>& reads = op_->reads;
+  if (std::any_of(reads.begin(), reads.end(), reads_result) &&
+      !reads_result(saved_arguments(inv))) {
+    return;  // the gradients that read it are not wanted
   }
   int record = argument_tensors_;
   for (int i = 0; i < inv.result_count; ++i) {

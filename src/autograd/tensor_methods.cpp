@@ -97,7 +97,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
 }
 
 void Tensor::set_data(const Tensor& data) const {
-  if (!(data.device() == device()) || data.is_complex() != is_complex()) {
+  if (!(data.device() == device())) {
     fail(ErrorKind::Runtime, "",
          "Attempted to call `variable.set_data(tensor)`, but `variable` "
          "and `tensor` have incompatible tensor type.");

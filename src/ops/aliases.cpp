@@ -4,6 +4,7 @@ namespace rushlight {
 namespace {
 
 constexpr Alias kAliases[] = {
+    {"_segment_reduce", "segment_reduce"},
     {"absolute", "abs"},
     {"arccos", "acos"},
     {"arccosh", "acosh"},
@@ -24,6 +25,8 @@ constexpr Alias kAliases[] = {
     {"special_exp2", "exp2"},
     {"special_expit", "sigmoid"},
     {"special_expm1", "expm1"},
+    {"special_gammainc", "igamma"},
+    {"special_gammaincc", "igammac"},
     {"special_gammaln", "lgamma"},
     {"special_i0", "i0"},
     {"special_log1p", "log1p"},

@@ -137,8 +137,8 @@ void gradient_open(Gradient& g) {
   if (keep.defined()) {
     used_grad = mul(mul(used_grad, keep), Scalar(g.real(7)));
   }
-  Tensor weighted = mul(used_grad, weights);
-  Tensor score_grad = sub(weighted, mul(weights, sum(weighted, {-1}, true, std::nullopt)));
+  Tensor total = sum(mul(used_grad, weights), {-1}, true, std::nullopt);
+  Tensor score_grad = mul(weights, sub(used_grad, total));
   auto joined = [&](const Tensor& x, int argument) {
     int64_t own = g.sizes(argument)[1];
     if (own == x.size(1)) {
@@ -225,9 +225,16 @@ Tensor to_heads(const Tensor& x, IntArrayRef batch, int64_t own_heads) {
   return reshape(full, {-1, batch.empty() ? 1 : own_heads, x.size(-2), x.size(-1)});
 }
 
-Tensor attention_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                    double dropout, bool causal, std::optional<double> scale, bool grouped) {
-  check_operands(q, k, v, mask, dropout, causal);
+// 1 for the weights that dropout keeps, 0 for the others: drawn in the order and the dtype of the
+// weights. An operator of its own, for capture has to keep the order in which numbers are drawn.
+Tensor draw_kept(const Tensor& q, const Tensor& k, double dropout) {
+  IntList shape(q.sizes());
+  shape.back() = k.size(-2);
+  return _dropout_noise(make_tensor(shape, q.dtype(), q.device()), 1 - dropout, 1, false);
+}
+
+Tensor attention_wide(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                      double dropout, bool causal, std::optional<double> scale, bool grouped) {
   double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1))));
   IntArrayRef q_batch(q.sizes().data(), static_cast<size_t>(q.dim() - 2));
   IntArrayRef k_batch(k.sizes().data(), static_cast<size_t>(k.dim() - 2));
@@ -241,9 +248,7 @@ Tensor attention_of(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
   Tensor keep;
   double keep_scale = 1;
   if (dropout > 0) {
-    IntList shape(q.sizes());
-    shape.back() = k.size(-2);
-    keep = bernoulli(full(shape, Scalar(1 - dropout), q.options()), std::nullopt);
+    keep = draw_kept(q, k, dropout);
     keep_scale = dropout == 1 ? 0 : 1 / (1 - dropout);
   }
   bool fused = (q.is_floating_point() && !is_float8(q.dtype())) && q.size(-1) > 0 &&
@@ -275,6 +280,23 @@ Tensor attention_of(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
   shape.push_back(q.size(-2));
   shape.push_back(v.size(-1));
   return reshape(out, shape);
+}
+
+// Halves stay narrow between the steps in the common form alone, (B, H, L, E) without dropout; all
+// others are computed in float throughout.
+Tensor attention_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                    double dropout, bool causal, std::optional<double> scale, bool grouped) {
+  check_operands(q, k, v, mask, dropout, causal);
+  const bool common = q.dim() == 4 && k.dim() == 4 && v.dim() == 4 && dropout == 0;
+  if (common || !is_reduced_floating(q.dtype())) {
+    return attention_wide(q, k, v, mask, dropout, causal, scale, grouped);
+  }
+  const auto widened = [](const Tensor& x) {
+    return x.defined() && x.is_floating_point() ? to(x, DType::Float32) : x;
+  };
+  const Tensor made = attention_wide(widened(q), widened(k), widened(v), widened(mask), dropout,
+                                     causal, scale, grouped);
+  return to(made, q.dtype());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/promotion.h"
+#include "ops/reads_result.h"
 
 namespace rushlight {
 
@@ -226,15 +227,16 @@ RUSHLIGHT_OPERATORS(binary) {
       .node([](const Invocation& inv) {
         return is_number(inv.arguments[1]) ? "FmodBackward0" : "FmodBackward1";
       });
-  op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kBinaryEither)
-      .doc("self to the power of exponent.")
-      .elementwise(Rule::Promote, power)
-      .node([](const Invocation& inv) {
-        if (is_number(inv.arguments[0])) {
-          return "PowBackward2";
-        }
-        return is_number(inv.arguments[1]) ? "PowBackward0" : "PowBackward1";
-      });
+  keep_result(op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kBinaryEither)
+                  .doc("self to the power of exponent.")
+                  .elementwise(Rule::Promote, power)
+                  .node([](const Invocation& inv) {
+                    if (is_number(inv.arguments[0])) {
+                      return "PowBackward2";
+                    }
+                    return is_number(inv.arguments[1]) ? "PowBackward0" : "PowBackward1";
+                  }),
+              1);
   op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", kFunction | kOut)
       .doc("A number to the power of a tensor.")
       .composition([](Scalar self, const Tensor& exponent) -> Tensor {
@@ -265,16 +267,18 @@ RUSHLIGHT_OPERATORS(binary) {
       .doc("The angle of the point (other, self), in radians.")
       .elementwise(Rule::Float,
                    [](Elementwise& e) { return loop::binary(loop::Op::Atan2, e.in(0), e.in(1)); });
-  op("hypot(Tensor self, Tensor other) -> Tensor", kUnary)
-      .doc("sqrt(self^2 + other^2) without overflow.")
-      .elementwise(Rule::Promote,
-                   [](Elementwise& e) { return loop::binary(loop::Op::Hypot, e.in(0), e.in(1)); })
-      .check(expect_floating);
-  op("copysign.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
-      .doc("The magnitude of self with the sign of other.")
-      .elementwise(Rule::Float, [](Elementwise& e) {
-        return loop::binary(loop::Op::CopySign, e.in(0), e.in(1));
-      });
+  keep_result(op("hypot(Tensor self, Tensor other) -> Tensor", kUnary)
+                  .doc("sqrt(self^2 + other^2) without overflow.")
+                  .elementwise(Rule::Promote,
+                               [](Elementwise& e) {
+                                 return loop::binary(loop::Op::Hypot, e.in(0), e.in(1));
+                               })
+                  .check(expect_floating));
+  keep_result(op("copysign.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+                  .doc("The magnitude of self with the sign of other.")
+                  .elementwise(Rule::Float, [](Elementwise& e) {
+                    return loop::binary(loop::Op::CopySign, e.in(0), e.in(1));
+                  }));
   op("nextafter(Tensor self, Tensor other) -> Tensor", kUnary)
       .doc("The next value after self toward other.")
       .elementwise(

@@ -147,6 +147,10 @@ Tensor resize_body(const Tensor& self, IntArrayRef size, std::optional<MemoryFor
 
 Tensor set_storage(const Tensor& self, const Tensor& source, IntArrayRef sizes, IntArrayRef strides,
                    int64_t offset) {
+  if (thread_state.grad_mode && self.requires_grad() && self.is_leaf()) {
+    fail(ErrorKind::Runtime, "",
+         "a leaf Variable that requires grad is being used in an in-place operation.");
+  }
   if (self.dtype() != source.dtype()) {
     fail(ErrorKind::Runtime, "set_", "Could not set tensor of type ", source.dtype(),
          " to a tensor of type ", self.dtype());
@@ -207,7 +211,7 @@ RUSHLIGHT_OPERATORS(copy) {
       .node([](const Invocation& inv) {
         return inv.form == Form::Inplace ? "FillBackward3" : "FillBackward1";
       });
-  op("zero(Tensor self) -> Tensor", kInplace | kOut)
+  op("zero(Tensor self) -> Tensor", kInplace | kOut | kInplaceFunction)
       .doc("Zero in every element.")
       .kernel_into(written(
           +[](const Tensor&) {}, kernels::zero, Overlap::Allow))

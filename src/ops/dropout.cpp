@@ -170,6 +170,12 @@ RUSHLIGHT_OPERATORS(dropout) {
         const double scale = !train ? 1.0 : p == 1 ? 0.0 : 1 / (1 - p);
         g.set(0, mul(mul(g.grad(), g.result(1)), Scalar(scale)));
       });
+  op("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", kInternal)
+      .doc("The gradient of native_dropout: grad_output where the mask kept it, times `scale`.")
+      .composition([](const Tensor& grad, const Tensor& mask, double scale) -> Tensor {
+        return mul(mul(grad, mask), Scalar(scale));
+      })
+      .node("NativeDropoutBackwardBackward0");
 }
 
 }  // namespace rushlight

@@ -84,6 +84,8 @@ Equation parse_equation(std::string_view text, size_t operands) {
 struct Aligned {
   std::vector<Tensor> operands;
   size_t output_rank = 0;  // labels of the output come first
+  // By dimension, the last operand that names it.
+  std::vector<size_t> last_named;
 };
 
 class Aligner {
@@ -100,6 +102,14 @@ class Aligner {
     aligned.output_rank = output_rank_;
     for (size_t i = 0; i < operands.size(); ++i) {
       aligned.operands.push_back(align_one(operands[i], labels_[i]));
+    }
+    for (int label : order_) {
+      aligned.last_named.push_back(0);
+      for (size_t i = 0; i < labels_.size(); ++i) {
+        const bool names =
+            std::find(labels_[i].begin(), labels_[i].end(), label) != labels_[i].end();
+        aligned.last_named.back() = names ? i : aligned.last_named.back();
+      }
     }
     return aligned;
   }
@@ -313,11 +323,16 @@ Tensor einsum_of(std::string_view text, const TensorList& operands,
   Aligned aligned = Aligner(equation, operands).align(operands);
   std::vector<Tensor>& list = aligned.operands;
   auto rank = list[0].dim();
-  // A label is summed with the last operand that has it.
+  // A label is summed with the last operand that has it; where it has one element in each, with
+  // the last that names it: a sum of its own would widen integers.
   auto last_use = [&](int64_t dim) {
-    size_t last = 0;
-    for (size_t i = 0; i < list.size(); ++i) {
-      last = list[i].sizes()[static_cast<size_t>(dim)] != 1 ? i : last;
+    const auto at = static_cast<size_t>(dim);
+    size_t last = aligned.last_named[at];
+    for (size_t i = list.size(); i-- > 0;) {
+      if (list[i].sizes()[at] != 1) {
+        last = i;
+        break;
+      }
     }
     return last;
   };

@@ -42,6 +42,36 @@ Tensor empty_strides(IntArrayRef size, IntArrayRef stride, const TensorOptions& 
   return make_strided(size, stride, dtype_or_default(options), options.device_.value_or(Device()));
 }
 
+// Strides of a tensor whose dimensions lie in memory in the order of `layout`, outermost first.
+Tensor empty_ordered(IntArrayRef size, IntArrayRef layout, const TensorOptions& options) {
+  const auto rank = static_cast<int64_t>(size.size());
+  if (size.size() != layout.size()) {
+    fail(ErrorKind::Runtime, "empty_permuted",
+         "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+         "len(size) = ",
+         rank, " is not equal to len(physical_layout) = ", layout.size());
+  }
+  checked_numel(size, "empty_permuted");
+  IntList strides(size.size(), 0);
+  IntList seen(size.size(), 0);
+  int64_t step = 1;
+  for (size_t i = layout.size(); i-- > 0;) {
+    const int64_t dim = layout[i];
+    if (dim < 0 || dim >= rank) {
+      fail(ErrorKind::Runtime, "empty_permuted", "Dimension out of range (expected to be between ",
+           "0 and ", rank - 1, ", but got ", dim, " at index ", i,
+           "). Negative dimensions do not count from the last here.");
+    }
+    const auto at = static_cast<size_t>(dim);
+    if (seen[at]++ != 0) {
+      fail(ErrorKind::Runtime, "empty_permuted", "Duplicate dim not allowed, got ", layout);
+    }
+    strides[at] = step;
+    step *= std::max<int64_t>(size[at], 1);
+  }
+  return make_strided(size, strides, dtype_or_default(options), options.device_.value_or(Device()));
+}
+
 Tensor filled(IntArrayRef size, const Scalar& value, DType dtype, Device device) {
   Tensor made = make_tensor(size, dtype, device);
   kernels::fill(made, value);
@@ -135,6 +165,14 @@ RUSHLIGHT_OPERATORS(factory) {
      kFunction)
       .doc("A tensor with given strides whose elements are not set.")
       .kernel(empty_strides)
+      .not_differentiable();
+  op("empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, "
+     "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     kFunction)
+      .doc(
+          "A tensor whose elements are not set and whose dimensions lie in memory in a given "
+          "order, outermost first.")
+      .kernel(empty_ordered)
       .not_differentiable();
   op("zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None) -> Tensor",

@@ -51,7 +51,7 @@ Tensor embedding_rows(const Tensor& weight, const Tensor& indices, int64_t, bool
     fail(ErrorKind::Runtime, "embedding", "'weight' must be 2-D, got ", weight.dim(), "-D");
   }
   check_indices(indices);
-  if (sparse) {
+  if (sparse && weight.requires_grad() && thread_state.grad_mode) {
     fail(ErrorKind::NotImplemented, "embedding", "sparse gradients are not offered");
   }
   IntList sizes(indices.sizes());

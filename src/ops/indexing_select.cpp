@@ -9,6 +9,7 @@
 #include "ops/view_body.h"
 #include "ops/views.h"
 #include "ops/written.h"
+#include "tensor/geometry.h"
 
 namespace rushlight {
 namespace {
@@ -111,6 +112,8 @@ void write_slices(const Tensor& target, int64_t dim, const Tensor& index, const 
 
 void index_add_to(const Tensor& target, int64_t dim, const Tensor& index, const Tensor& source,
                   Scalar alpha) {
+  check_no_overlap(target, index, "index_add_");
+  check_no_overlap(target, source, "index_add_");
   write_slices(target, dim, index, scaled(source, alpha), kernels::Update::Add, ErrorKind::Runtime,
                "index_add_");
 }

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/interpolate_taps.h"
 #include "ops/operator.h"
 
 namespace rushlight {
 namespace {
-
-enum class Method : uint8_t { Nearest, NearestExact, Linear, Cubic };
 
 // The sizes after resizing, and by how much a step in the result is one in the input.
 struct Resize {
@@ -51,36 +50,6 @@ Resize resize_to(std::string_view op, const Tensor& self, int dims,
   return made;
 }
 
-// The input's positions for one dimension of the result.
-struct Axis {
-  int64_t size;
-  int64_t wanted;
-  std::optional<double> factor;
-  bool align;
-  bool wide;  // elements of double precision
-
-  // In the precision T of the elements, so that both round alike.
-  template <typename T>
-  T step() const {
-    if (align) {
-      return wanted > 1 ? static_cast<T>(size - 1) / static_cast<T>(wanted - 1) : T{0};
-    }
-    return factor && *factor > 0 ? static_cast<T>(1.0 / *factor)
-                                 : static_cast<T>(size) / static_cast<T>(wanted);
-  }
-  template <typename T>
-  T position_of(int64_t i, bool clip) const {
-    if (align) {
-      return step<T>() * static_cast<T>(i);
-    }
-    const T at = step<T>() * (static_cast<T>(i) + T{0.5}) - T{0.5};
-    return clip ? std::max(at, T{0}) : at;
-  }
-  double position(int64_t i, bool clip) const {
-    return wide ? position_of<double>(i, clip) : static_cast<double>(position_of<float>(i, clip));
-  }
-};
-
 Tensor indices(int64_t count, Device device, const std::vector<int64_t>& at) {
   const Tensor made = make_tensor({count}, DType::Int64);
   std::copy(at.begin(), at.end(), static_cast<int64_t*>(made.data()));
@@ -97,82 +66,69 @@ Tensor nearest_along(const Tensor& x, int64_t dim, const Axis& axis, bool exact)
   return index_select(x, dim, indices(axis.wanted, x.device(), at));
 }
 
-// The sum of shifted selections, each weighted along the dimension.
-Tensor weighted_along(const Tensor& x, int64_t dim, const Axis& axis,
-                      const std::vector<std::vector<int64_t>>& at,
-                      const std::vector<std::vector<double>>& weights) {
+// One number for each index of a dimension, beside a tensor of this rank.
+Tensor beside(const Tensor& x, int64_t dim, const std::vector<double>& numbers, DType dtype) {
   IntList shape(static_cast<size_t>(x.dim()), 1);
-  shape[static_cast<size_t>(dim)] = axis.wanted;
+  shape[static_cast<size_t>(dim)] = static_cast<int64_t>(numbers.size());
+  Tensor made = make_tensor({static_cast<int64_t>(numbers.size())}, DType::Float64);
+  std::copy(numbers.begin(), numbers.end(), static_cast<double*>(made.data()));
+  return reshape(to(made, TensorOptions(dtype).device(x.device())), shape);
+}
+
+// The sum of shifted selections, each weighted along the dimension.
+Tensor weighted_along(const Tensor& x, int64_t dim, const Taps& taps) {
   Tensor total;
-  for (size_t k = 0; k < at.size(); ++k) {
-    Tensor weight = make_tensor({axis.wanted}, DType::Float64);
-    std::copy(weights[k].begin(), weights[k].end(), static_cast<double*>(weight.data()));
-    weight = reshape(to(weight, x.options()), shape);
-    const Tensor part = mul(index_select(x, dim, indices(axis.wanted, x.device(), at[k])), weight);
+  for (size_t k = 0; k < taps.at.size(); ++k) {
+    const auto count = static_cast<int64_t>(taps.at[k].size());
+    const Tensor weight = beside(x, dim, taps.weights[k], x.dtype());
+    const Tensor part = mul(index_select(x, dim, indices(count, x.device(), taps.at[k])), weight);
     total = total.defined() ? add(total, part) : part;
   }
   return total;
 }
 
-Tensor linear_along(const Tensor& x, int64_t dim, const Axis& axis) {
-  std::vector<std::vector<int64_t>> at(2);
-  std::vector<std::vector<double>> weights(2);
-  for (int64_t i = 0; i < axis.wanted; ++i) {
-    const double where = axis.position(i, true);
-    const int64_t low = std::min(static_cast<int64_t>(where), axis.size - 1);
-    const double share = std::clamp(where - static_cast<double>(low), 0.0, 1.0);
-    at[0].push_back(low);
-    at[1].push_back(std::min(low + 1, axis.size - 1));
-    weights[0].push_back(1 - share);
-    weights[1].push_back(share);
-  }
-  return weighted_along(x, dim, axis, at, weights);
-}
-
-// Keys' cubic convolution with a = -3/4.
-double cubic_weight(double distance) {
-  constexpr double kA = -0.75;
-  const double d = std::fabs(distance);
-  return d <= 1 ? ((kA + 2) * d - (kA + 3)) * d * d + 1
-                : ((kA * d - 5 * kA) * d + 8 * kA) * d - 4 * kA;
-}
-
-Tensor cubic_along(const Tensor& x, int64_t dim, const Axis& axis) {
-  std::vector<std::vector<int64_t>> at(4);
-  std::vector<std::vector<double>> weights(4);
-  for (int64_t i = 0; i < axis.wanted; ++i) {
-    const double where = axis.position(i, false);
-    const double low = std::floor(where);
-    for (int k = 0; k < 4; ++k) {
-      const int64_t tap = static_cast<int64_t>(low) + k - 1;
-      at[static_cast<size_t>(k)].push_back(std::clamp<int64_t>(tap, 0, axis.size - 1));
-      weights[static_cast<size_t>(k)].push_back(cubic_weight(where - low - (k - 1)));
+// The same of bytes, in integers: weights are rounded to as many binary places as 16 bits allow,
+// and the sum to the next byte.
+Tensor bytes_along(const Tensor& x, int64_t dim, const Taps& taps) {
+  const int places = fixed_point_places(taps);
+  const double unit = std::ldexp(1.0, places);
+  Tensor total =
+      full({}, Scalar(int64_t{1} << (places - 1)), TensorOptions(DType::Int32).device(x.device()));
+  for (size_t k = 0; k < taps.at.size(); ++k) {
+    const auto count = static_cast<int64_t>(taps.at[k].size());
+    std::vector<double> rounded;
+    for (double weight : taps.weights[k]) {
+      rounded.push_back(std::trunc(weight * unit + (weight < 0 ? -0.5 : 0.5)));
     }
+    const Tensor part =
+        to(index_select(x, dim, indices(count, x.device(), taps.at[k])), DType::Int32);
+    total = add(total, mul(part, beside(x, dim, rounded, DType::Int32)));
   }
-  return weighted_along(x, dim, axis, at, weights);
+  const Tensor shifted = bitwise_right_shift(total, Scalar(places));
+  return to(clamp(shifted, Scalar(0), Scalar(255)), DType::UInt8);
 }
 
 Tensor resample(std::string_view op, const Tensor& self, const Resize& resize, Method method,
                 bool align) {
-  const bool smooth = method == Method::Linear || method == Method::Cubic;
-  if (smooth && !self.is_floating_point() && self.dtype() != DType::UInt8) {
+  const bool smooth = method != Method::Nearest && method != Method::NearestExact;
+  const bool bytes = smooth && self.dtype() == DType::UInt8;
+  if (smooth && !self.is_floating_point() && !bytes) {
     fail(ErrorKind::NotImplemented, "", "\"", op, "\" not implemented for '",
          scalar_type_name(self.dtype()), "'");
   }
-  const bool narrow_type = smooth && compute_dtype(self.dtype()) != self.dtype();
-  Tensor x = smooth && self.dtype() == DType::UInt8 ? to(self, DType::Float32)
-             : narrow_type                          ? to(self, compute_dtype(self.dtype()))
-                                                    : self;
+  Tensor x = smooth ? to(self, compute_dtype(self.dtype())) : self;
   for (size_t i = 0; i < resize.sizes.size(); ++i) {
-    const auto dim = static_cast<int64_t>(i) + 2;
-    const Axis axis{self.size(dim), resize.sizes[i], resize.factors[i], align,
-                    self.dtype() == DType::Float64};
-    x = method == Method::Linear  ? linear_along(x, dim, axis)
-        : method == Method::Cubic ? cubic_along(x, dim, axis)
-                                  : nearest_along(x, dim, axis, method == Method::NearestExact);
-  }
-  if (self.dtype() == DType::UInt8 && smooth) {
-    x = clamp(floor(add(x, Scalar(0.5))), Scalar(0), Scalar(255));
+    // Bytes are rounded after each dimension, the last one first.
+    const size_t at = bytes ? resize.sizes.size() - 1 - i : i;
+    const auto dim = static_cast<int64_t>(at) + 2;
+    const Axis axis{self.size(dim), resize.sizes[at], resize.factors[at], align,
+                    bytes || self.dtype() == DType::Float64};
+    if (!smooth) {
+      x = nearest_along(x, dim, axis, method == Method::NearestExact);
+      continue;
+    }
+    const Taps taps = taps_of(method, axis);
+    x = bytes ? bytes_along(x, dim, merged(taps)) : weighted_along(x, dim, taps);
   }
   return x.dtype() == self.dtype() ? x : to(x, self.dtype());
 }
@@ -196,6 +152,14 @@ Tensor smooth_lists(const Tensor& self, std::optional<IntArrayRef> output_size, 
                     const std::optional<std::vector<double>>& factors) {
   return resample("upsample_linear", self,
                   resize_to("upsample_linear", self, dims, output_size, factors_of(factors)),
+                  method, align);
+}
+
+template <Method method>
+Tensor smooth_pair(const Tensor& self, IntArrayRef output_size, bool align,
+                   std::optional<double> scale_rows, std::optional<double> scale_columns) {
+  return resample("upsample_linear", self,
+                  resize_to("upsample_linear", self, 2, output_size, {scale_rows, scale_columns}),
                   method, align);
 }
 
@@ -262,6 +226,30 @@ RUSHLIGHT_OPERATORS(interpolate) {
       .doc("Resizes by interpolation.")
       .composition(smooth_lists<Method::Cubic, 2>)
       .node("UpsampleBicubic2DBackward0");
+  op("_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
+     "float[]? scale_factors) -> Tensor",
+     kNN)
+      .doc("Resizes by interpolation over as many elements as a step spans.")
+      .composition(smooth_lists<Method::WideLinear, 2>)
+      .node("UpsampleBilinear2DAaBackward0");
+  op("_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
+     "float? scales_h=None, float? scales_w=None) -> Tensor",
+     kNN)
+      .doc("Resizes by interpolation over as many elements as a step spans.")
+      .composition(smooth_pair<Method::WideLinear>)
+      .node("UpsampleBilinear2DAaBackward0");
+  op("_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
+     "float[]? scale_factors) -> Tensor",
+     kNN)
+      .doc("Resizes by cubic interpolation over as many elements as a step spans.")
+      .composition(smooth_lists<Method::WideCubic, 2>)
+      .node("UpsampleBicubic2DAaBackward0");
+  op("_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
+     "float? scales_h=None, float? scales_w=None) -> Tensor",
+     kNN)
+      .doc("Resizes by cubic interpolation over as many elements as a step spans.")
+      .composition(smooth_pair<Method::WideCubic>)
+      .node("UpsampleBicubic2DAaBackward0");
 }
 
 }  // namespace rushlight

@@ -92,7 +92,7 @@ void follow_output_options(const Invocation& inv) {
 
 // Kernels compute real numbers: what goes to a complex out= is copied there.
 bool needs_complex_copy(const Invocation& inv) {
-  if (inv.form != Form::Out) {
+  if (inv.form != Form::Out || inv.op->family == "random") {  // both parts are drawn
     return false;
   }
   bool complex_result = false;

@@ -344,6 +344,56 @@ Tensor cartesian_product(const TensorList& tensors) {
   return stack(columns, 1);
 }
 
+void check_chunk_cat(const TensorList& tensors, int64_t dim, int64_t chunks) {
+  if (chunks <= 0) {
+    fail(ErrorKind::Runtime, "", "_chunk_cat expects positive num_chunks");
+  }
+  if (tensors.empty()) {
+    fail(ErrorKind::Runtime, "", "_chunk_cat expects a non-empty input tensor list");
+  }
+  for (const Tensor& tensor : tensors) {
+    if (tensor.dtype() != tensors.front().dtype()) {
+      fail(ErrorKind::Runtime, "", "_chunk_cat expects all input tensors with the same dtype");
+    }
+    if (tensor.numel() == 0) {
+      fail(ErrorKind::Runtime, "", "_chunk_cat expects non-empty tensor");
+    }
+    if (dim >= tensor.dim()) {
+      fail(ErrorKind::Runtime, "", "_chunk_cat expects dim < ndim for all input tensors");
+    }
+    for (int64_t d = 0; d < dim; ++d) {
+      if (tensor.size(d) != tensors.front().size(d)) {
+        fail(ErrorKind::Runtime, "",
+             "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
+      }
+    }
+  }
+}
+
+// Each tensor in equal chunks along the dimension, the last ones filled up with zeros; then the
+// chunks of all, side by side: (sizes before dim..., chunks, elements).
+Tensor chunk_cat_of(const TensorList& tensors, int64_t dim, int64_t chunks) {
+  DoorGuard guard(0, ~uint32_t{0});
+  const int64_t at = tensors.empty() ? 0 : wrap_dim(dim, tensors.front().dim(), "_chunk_cat");
+  check_chunk_cat(tensors, at, chunks);
+  IntList front(tensors.front().sizes());
+  front.resize(static_cast<size_t>(at));
+  front.push_back(chunks);
+  front.push_back(-1);
+  TensorList parts;
+  for (const Tensor& tensor : tensors) {
+    IntList sizes(tensor.sizes());
+    const int64_t length = tensor.size(at);
+    const int64_t full = (length + chunks - 1) / chunks * chunks;
+    sizes[static_cast<size_t>(at)] = full;
+    const Tensor padded = kernels::make_zeros(sizes, tensor.dtype(), tensor.device());
+    sizes[static_cast<size_t>(at)] = length;
+    kernels::copy(make_view(padded, sizes, padded.strides(), 0), tensor);
+    parts.push_back(reshape(padded, front));
+  }
+  return cat(parts, -1);
+}
+
 }  // namespace
 
 RUSHLIGHT_OPERATORS(join) {
@@ -423,6 +473,13 @@ RUSHLIGHT_OPERATORS(join) {
   op("cartesian_prod(Tensor[] tensors) -> Tensor", kFunction)
       .doc("All combinations of elements of 1-dim tensors, one a row.")
       .composition(cartesian_product);
+  op("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", kFunction | kOut)
+      .doc(
+          "Cuts each tensor into chunks along a dimension, with zeros at the end, and joins the "
+          "chunks of the same number.")
+      .kernel_into(strict_outputs(box(chunk_cat_of)))
+      .not_differentiable()
+      .casts_out();
 }
 
 }  // namespace rushlight

@@ -353,6 +353,16 @@ void inner_output(const Invocation& inv, const Tensor& made) {
   }
 }
 
+// A given result of a vector is written as a row: one with gaps is laid out anew for it.
+void linear_output(const Invocation& inv, const Tensor& made) {
+  const Tensor& target = inv.results[0].tensor();
+  if (inv.form == Form::Out && made.dim() == 1 && target.sizes() == made.sizes() &&
+      target.dtype() == made.dtype() && !target.is_contiguous()) {
+    resize_in_place(target, {0});
+    resize_in_place(target, made.sizes());
+  }
+}
+
 Tensor addbmm_of(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                  Scalar alpha) {
   const bool integers = is_integral(self.dtype(), true);
@@ -394,7 +404,7 @@ RUSHLIGHT_OPERATORS(matmul) {
       .gradient("batch1:batch2 batch2:batch1", added_product_gradient);
   op("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kNN | kOut)
       .doc("input @ weight^T + bias: (..., K) with (N, K) and (N) gives (..., N).")
-      .kernel(linear_kernel)
+      .body(Kind::Kernel, ruled_body(box(linear_kernel), linear_output))
       .gradient("input:weight weight:input", linear_gradient)
       .node(linear_node);
   op("matmul(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)

@@ -1,4 +1,4 @@
-// softmax and the normalisations: reductions fused with what follows, one pass over cached rows.
+// Normalisations of rows: reductions fused with what follows, one pass over cached rows.
 //
 // Each has a fused kernel for its gradient. Where a gradient is itself to be differentiated, the
 // rule is written in public operators instead.
@@ -21,40 +21,6 @@ namespace {
 // Whether the gradient that is being computed will be differentiated.
 bool differentiating() {
   return thread_state.grad_mode;
-}
-
-// exp(x - max), and its sum. Rows of -inf give NaN, as PyTorch's.
-void softmax_row(Rows& r) {
-  Expr x = r.in(0);
-  Expr shifted = loop::exp(x - r.reduce(Combine::Max, x));
-  r.store(0, shifted / r.sum(shifted));
-}
-
-void log_softmax_row(Rows& r) {
-  Expr x = r.in(0);
-  Expr shifted = x - r.reduce(Combine::Max, x);
-  r.store(0, shifted - loop::log(r.sum(loop::exp(shifted))));
-}
-
-void softmax_gradient(Gradient& g) {
-  Tensor y = g.result();
-  if (!differentiating()) {
-    g.set(0, _softmax_backward(g.grad(), y, g.integer(1)));
-    return;
-  }
-  Tensor weighted = mul(g.grad(), y);
-  Tensor total = sum(weighted, {g.integer(1)}, true, std::nullopt);
-  g.set(0, sub(weighted, mul(y, total)));
-}
-
-void log_softmax_gradient(Gradient& g) {
-  Tensor y = g.result();
-  if (!differentiating()) {
-    g.set(0, _log_softmax_backward(g.grad(), y, g.integer(1)));
-    return;
-  }
-  Tensor total = sum(g.grad(), {g.integer(1)}, true, std::nullopt);
-  g.set(0, sub(g.grad(), mul(exp(y), total)));
 }
 
 // Variance about the mean, in a second pass over the cached row.
@@ -303,16 +269,6 @@ Tensor group_norm_of(const Tensor& input, int64_t groups, const Tensor& weight, 
   return bias.defined() ? add(out, reshape(bias, shape)) : out;
 }
 
-Tensor softmax_of(const Tensor& self, int64_t dim, std::optional<DType> dtype, bool logarithm) {
-  Tensor x = dtype && *dtype != self.dtype() ? to(self, *dtype) : self;
-  if (!x.is_floating_point() && !x.is_complex()) {
-    fail(ErrorKind::NotImplemented, logarithm ? "log_softmax" : "softmax", "\"",
-         logarithm ? "log_softmax" : "softmax", "\" not implemented for '",
-         scalar_type_name(x.dtype()), "'");
-  }
-  return logarithm ? _log_softmax(x, dim) : _softmax(x, dim);
-}
-
 }  // namespace
 
 RUSHLIGHT_OPERATORS(normalization) {
@@ -323,40 +279,6 @@ RUSHLIGHT_OPERATORS(normalization) {
   const RowResult full{RowShape::Full, RowType::Same};
   const RowResult reduced{RowShape::Reduced, RowType::Compute};
   const RowResult reduced_same{RowShape::Reduced, RowType::Same};
-
-  rows(op("_softmax(Tensor self, int dim) -> Tensor", kInternal).doc("softmax along a dimension."),
-       {{full}, softmax_row})
-      .gradient("result", softmax_gradient);
-  rows(op("_log_softmax(Tensor self, int dim) -> Tensor", kInternal)
-           .doc("log_softmax along a dimension."),
-       {{full}, log_softmax_row})
-      .gradient("result", log_softmax_gradient);
-  rows(op("_softmax_backward(Tensor grad, Tensor output, int dim) -> Tensor", kInternal)
-           .doc("output * (grad - sum(grad * output))."),
-       {{full},
-        [](Rows& r) {
-          Expr weighted = r.in(0) * r.in(1);
-          r.store(0, weighted - r.in(1) * r.sum(weighted));
-        }})
-      .not_differentiable();
-  rows(op("_log_softmax_backward(Tensor grad, Tensor output, int dim) -> Tensor", kInternal)
-           .doc("grad - exp(output) * sum(grad)."),
-       {{full}, [](Rows& r) { r.store(0, r.in(0) - loop::exp(r.in(1)) * r.sum(r.in(0))); }})
-      .not_differentiable();
-  op("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-     kFunction | kMethod | kOut)
-      .doc("exp(x) / sum(exp(x)) along a dimension, without overflow.")
-      .composition([](const Tensor& self, int64_t dim, std::optional<DType> dtype) -> Tensor {
-        return softmax_of(self, dim, dtype, false);
-      })
-      .check(expect_floating);
-  op("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-     kFunction | kMethod | kOut)
-      .doc("log(softmax(x)) along a dimension, exact.")
-      .composition([](const Tensor& self, int64_t dim, std::optional<DType> dtype) -> Tensor {
-        return softmax_of(self, dim, dtype, true);
-      })
-      .check(expect_floating);
 
   rows(op("_layer_norm(Tensor self, Tensor? weight, Tensor? bias, float eps, int dim, "
           "bool keepdim) -> (Tensor, Tensor, Tensor)",

@@ -1,4 +1,6 @@
 // Normalisation of channels: over the batch, over each sample, or by running statistics.
+#include "ops/normalization_batch.h"
+
 #include <rushlight/generated/functions.h>
 
 #include "ops/operator.h"
@@ -102,6 +104,15 @@ Statistics measured(const Tensor& input, const IntList& dims) {
   return {variance, mean};
 }
 
+// Every dimension but the channels'.
+IntList batch_dims(const Tensor& input) {
+  IntList dims{0};
+  for (int64_t dim = 2; dim < input.dim(); ++dim) {
+    dims.push_back(dim);
+  }
+  return dims;
+}
+
 Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bias,
                      const Tensor& running_mean, const Tensor& running_var, bool training,
                      double momentum, double eps, bool) {
@@ -113,11 +124,7 @@ Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bi
   if (!training) {
     return normalize(input, running(running_mean, running_var, input.dim()), affine, eps);
   }
-  IntList dims{0};
-  for (int64_t dim = 2; dim < input.dim(); ++dim) {
-    dims.push_back(dim);
-  }
-  Statistics found = measured(input, dims);
+  Statistics found = measured(input, batch_dims(input));
   Statistics flat{reshape(found.variance, {channels}), reshape(found.mean, {channels})};
   update_running(flat, running_mean, running_var, momentum,
                  channels == 0 ? 0 : input.numel() / channels);
@@ -155,6 +162,11 @@ Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor&
 }
 
 }  // namespace
+
+BatchStatistics batch_statistics(const Tensor& input) {
+  const Statistics found = measured(input, batch_dims(input));
+  return {reshape(found.variance, {-1}), reshape(found.mean, {-1})};
+}
 
 RUSHLIGHT_OPERATORS(normalization_batch) {
   op("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "

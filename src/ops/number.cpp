@@ -233,12 +233,6 @@ RUSHLIGHT_OPERATORS(number) {
   op("sum_to_size(Tensor self, SymInt[] size) -> Tensor", kMethod)
       .doc("Sums the dimensions that expand would have repeated; the tensor itself where none was.")
       .composition(sum_to);
-  op("real(Tensor(a) self) -> Tensor(a)", kFunction)
-      .doc("The real parts: the tensor itself, where it is real.")
-      .composition([](const Tensor& self) -> Tensor {
-        refuse_complex(self, "real");
-        return self;
-      });
   op("isreal(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("Whether the imaginary part of each element is zero.")
       .composition([](const Tensor& self) -> Tensor {

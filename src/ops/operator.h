@@ -38,6 +38,8 @@ enum Variant : unsigned {
   kNumberFirst = 128,  // the first too, where another argument is a tensor
   kAllNumbers = 256,   // all of them
   kInternal = 64,      // no Python face: for gradients and compositions
+  kInplaceFunction = 512,  // rushlight.x_ where there is no rushlight.x
+  kLeafOut = 1024,         // out= may require grad: what is written has no history
   kUnary = kFunction | kMethod | kInplace | kOut,
   kBinary = kUnary | kNumbers,
   kBinaryEither = kBinary | kNumberFirst,

@@ -158,13 +158,15 @@ void normal_into(Invocation& inv, const Tensor& mean, const Tensor& std, double 
       random_output(inv, keeps_shape ? inv.results[0].tensor().sizes() : IntArrayRef(sizes),
                     std::nullopt, dtype, model.device());
   fill_normal(out, 0, std.defined() ? 1 : std_number, generator_of(inv.arguments[2]));
+  const Tensor pairs = out.is_complex() ? view_as_real(out) : Tensor();
   if (std.defined()) {
-    mul_(out, std);
+    mul_(pairs.defined() ? pairs : out, pairs.defined() ? unsqueeze(std, -1) : std);
   }
+  const Tensor real = pairs.defined() ? select(pairs, -1, 0) : out;
   if (mean.defined()) {
-    add_(out, mean);
+    add_(real, mean);
   } else {
-    add_(out, Scalar(mean_number));
+    add_(real, Scalar(mean_number));
   }
 }
 

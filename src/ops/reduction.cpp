@@ -3,6 +3,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
+#include "ops/reads_result.h"
 #include "ops/rows.h"
 
 namespace rushlight {
@@ -177,19 +178,22 @@ RUSHLIGHT_OPERATORS(reduction) {
         return div(nansum(self, dim, keepdim, dtype), count);
       })
       .casts_out();
-  reduction(op("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) "
-               "-> Tensor",
-               kFunction | kMethod | kOut)
-                .doc("Product over a dimension; integers multiply as int64."),
-            {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
-      .gradient("self", prod_gradient)
-      .casts_out()
-      .node("ProdBackward1");
-  reduction(op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod)
-                .doc("Product of all elements."),
-            {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
-      .gradient("self", prod_gradient)
-      .node("ProdBackward0");
+  keep_result(
+      reduction(
+          op("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) "
+             "-> Tensor",
+             kFunction | kMethod | kOut)
+              .doc("Product over a dimension; integers multiply as int64."),
+          {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
+          .gradient("self", prod_gradient)
+          .casts_out()
+          .node("ProdBackward1"));
+  keep_result(
+      reduction(op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod)
+                    .doc("Product of all elements."),
+                {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
+          .gradient("self", prod_gradient)
+          .node("ProdBackward0"));
   reduction(op("all.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
                kFunction | kMethod | kOut)
                 .doc("Whether all elements along dimensions are non-zero."),

@@ -226,39 +226,6 @@ Tensor corrcoef_of(const Tensor& self) {
                Scalar(1));
 }
 
-Tensor histc_of(const Tensor& self, int64_t bins, Scalar min, Scalar max) {
-  if (!self.is_floating_point()) {
-    fail(ErrorKind::NotImplemented, "", "\"histogram_cpu\" not implemented for '",
-         scalar_type_name(self.dtype()), "'");
-  }
-  if (bins <= 0) {
-    fail(ErrorKind::Runtime, "", "torch.histc(): bins must be > 0, but got ", bins);
-  }
-  double low = min.to_double();
-  double high = max.to_double();
-  const Tensor flat = reshape(self, {-1});
-  if (low == high && flat.numel() != 0) {
-    low = amin(flat).item().to_double();
-    high = amax(flat).item().to_double();
-  }
-  if (low == high) {
-    low -= 1;
-    high += 1;
-  }
-  if (!std::isfinite(low) || !std::isfinite(high)) {
-    fail(ErrorKind::Runtime, "", "torch.histc: range of [", low, ", ", high, "] is not finite");
-  }
-  if (low > high) {
-    fail(ErrorKind::Runtime, "", "torch.histc: max must be larger than min");
-  }
-  const Tensor inside = logical_and(ge(flat, Scalar(low)), le(flat, Scalar(high)));
-  const Tensor kept = masked_select(flat, inside);
-  // Each step rounds to the dtype, which decides between neighbouring bins.
-  const Tensor part = div(mul(sub(kept, Scalar(low)), Scalar(bins)), Scalar(high - low));
-  const Tensor at = clamp(to(part, DType::Int64), Scalar(0), Scalar(bins - 1));
-  return scatter_add(zeros({bins}, self.options()), 0, at, ones(at.sizes(), self.options()));
-}
-
 Tensor renorm_of(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
   if (p.to_double() <= 0) {
     fail(ErrorKind::Runtime, "", "renorm: non-positive-norm not supported");
@@ -364,11 +331,6 @@ RUSHLIGHT_OPERATORS(statistics) {
   op("corrcoef(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("The correlations of the rows.")
       .composition(corrcoef_of);
-  op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-     kFunction | kMethod | kOut)
-      .doc("How many elements lie in each of `bins` equal bins between min and max.")
-      .kernel(histc_of)
-      .not_differentiable();
   op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", kUnary)
       .doc("Scales the slices of a dimension whose p-norm is above maxnorm down to it.")
       .composition(renorm_of)

@@ -1,7 +1,10 @@
 // What views show, as tensors of their own.
 #include <rushlight/generated/functions.h>
 
+#include "kernels/copy.h"
+#include "ops/elementwise.h"
 #include "ops/operator.h"
+#include "tensor/geometry.h"
 
 namespace rushlight {
 namespace {
@@ -15,6 +18,41 @@ TensorList owned_each(TensorList views) {
     view = owned(view);
   }
   return views;
+}
+
+void refuse_gradients(std::string_view op, const Tensor& self, const TensorList& out) {
+  bool wanted = self.requires_grad();
+  for (const Tensor& target : out) {
+    wanted = wanted || target.requires_grad();
+  }
+  if (wanted && thread_state.grad_mode) {
+    fail(ErrorKind::Runtime, "", op,
+         "(): functions with out=... arguments don't support automatic differentiation, but one of "
+         "the arguments requires grad.");
+  }
+}
+
+// Copies each view into the tensor given for it, which takes the view's shape.
+void copy_each(const Operator& op, const Tensor& self, const TensorList& views,
+               const TensorList& out) {
+  // Splitting may write to leaves that require grad: what is written has no history.
+  refuse_gradients(op.name(), self, op.name() == "unbind_copy" ? out : TensorList());
+  DoorGuard unrecorded(0, kAutogradDoor);
+  if (out.size() != views.size()) {
+    fail(ErrorKind::Runtime, "", op.name(), "() expected an out= argument of size ", views.size(),
+         ", got size ", out.size());
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i].dtype() != self.dtype()) {
+      fail(ErrorKind::Runtime, op.name(), "Expected out tensor to have dtype ", self.dtype(),
+           ", but got ", out[i].dtype(), " instead");
+    }
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    check_output(op, Form::Out, out[i], views[i].sizes(), self.dtype(), self.device());
+    check_no_internal_overlap(out[i], op.name());
+    copy_(out[i], views[i]);
+  }
 }
 
 }  // namespace
@@ -99,15 +137,34 @@ RUSHLIGHT_OPERATORS(view_copy) {
       .composition([](const Tensor& self, int64_t dim) -> TensorList {
         return owned_each(unbind(self, dim));
       });
+  op("unbind_copy.int_out(Tensor self, int dim=0, *, Tensor(a!)[] out) -> ()", kFunction)
+      .doc("What unbind shows, copied into given tensors.")
+      .composition([](const Tensor& self, int64_t dim, const TensorList& out) {
+        copy_each(find_operator("unbind_copy.int_out"), self, unbind(self, dim), out);
+      });
   op("split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", kFunction)
       .doc("What split shows, as copies.")
       .composition([](const Tensor& self, int64_t size, int64_t dim) -> TensorList {
         return owned_each(split(self, size, dim));
       });
+  op("split_copy.Tensor_out(Tensor self, SymInt split_size, int dim=0, *, Tensor(a!)[] out) -> ()",
+     kFunction)
+      .doc("What split shows, copied into given tensors.")
+      .composition([](const Tensor& self, int64_t size, int64_t dim, const TensorList& out) {
+        copy_each(find_operator("split_copy.Tensor_out"), self, split(self, size, dim), out);
+      });
   op("split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", kFunction)
       .doc("What split_with_sizes shows, as copies.")
       .composition([](const Tensor& self, IntArrayRef sizes, int64_t dim) -> TensorList {
         return owned_each(split_with_sizes(self, sizes, dim));
+      });
+  op("split_with_sizes_copy.out(Tensor self, SymInt[] split_sizes, int dim=0, *, "
+     "Tensor(a!)[] out) -> ()",
+     kFunction)
+      .doc("What split_with_sizes shows, copied into given tensors.")
+      .composition([](const Tensor& self, IntArrayRef sizes, int64_t dim, const TensorList& out) {
+        copy_each(find_operator("split_with_sizes_copy.out"), self,
+                  split_with_sizes(self, sizes, dim), out);
       });
 }
 

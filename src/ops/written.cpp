@@ -72,7 +72,10 @@ BoxedFunction strict_outputs(BoxedFunction function) {
       const Tensor& made = fresh[static_cast<size_t>(i)].tensor();
       check_cast(inv, out, made.dtype());
       check_output(*inv.op, inv.form, out, made.sizes(), made.dtype(), made.device());
-      kernels::copy(out, made);
+    }
+    check_given(inv);  // what grew may reach into an argument
+    for (int i = 0; i < inv.result_count; ++i) {
+      kernels::copy(inv.results[i].tensor(), fresh[static_cast<size_t>(i)].tensor());
     }
   };
 }

@@ -61,3 +61,50 @@ def test_gradient_of_other_shape():
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError):
         x.mul(2).backward(torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: torch.hypot(x, y),
+        lambda x, y: x.prod(),
+        lambda x, y: x.prod(0),
+        lambda x, y: x**y,
+        lambda x, y: 2.0**y,
+        lambda x, y: torch.copysign(x, y),
+    ],
+)
+def test_write_to_a_result_that_the_gradient_reads(function):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = torch.tensor([2.0, 3.0], requires_grad=True)
+    result = function(x, y)
+    with torch.no_grad():
+        result.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        result.sum().backward()
+
+
+def test_power_to_a_number_does_not_read_its_result():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    result = x**2
+    with torch.no_grad():
+        result.mul_(2)
+    result.sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_set_on_a_leaf_that_requires_grad():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        x.set_(torch.zeros(3))
+    with torch.no_grad():
+        x.set_(torch.zeros(3))
+    assert x.shape == (3,)
+
+
+def test_sparse_gradients():
+    table = torch.ones(3, 2, requires_grad=True)
+    at = torch.tensor([0])
+    with pytest.raises(NotImplementedError, match="sparse gradients are not offered"):
+        torch.embedding(table, at, sparse=True)
+    assert torch.embedding(table.detach(), at, sparse=True).shape == (1, 2)

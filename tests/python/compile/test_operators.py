@@ -29,13 +29,14 @@ UNCAPTURED = set(
     "nonzero_numpy masked_scatter count_nonzero".split()
 )
 
-# Families whose arguments need more than random calls know of; tests/python/nn has their tests.
+# Families whose arguments need more than random calls know of; tests/python/nn and ops test them.
 OWN_TESTS = {"flex_attention", "flex_mask", "interpolate", "convolution"} | {
     "recurrent",
     "recurrent_cell",
     "recurrent_packing",
     "linear_cross_entropy",
     "linear_cross_entropy_loss",
+    "segment",
 }
 
 
@@ -114,7 +115,8 @@ def with_gradients(function):
         roots = [t for t in tensors_of(made) if t.requires_grad and t.grad_fn is not None]
         if not roots or not leaves:
             return made
-        total = sum((t if t.is_complex() else t.double()).abs().sum() for t in roots)
+        real = [torch.view_as_real(t) if t.is_complex() else t for t in roots]
+        total = sum(t.double().abs().sum() for t in real)
         return made, torch.autograd.grad(total, leaves, allow_unused=True)
 
     return run

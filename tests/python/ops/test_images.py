@@ -74,3 +74,35 @@ def test_rrelu():
     assert ((drawn[::2] <= -0.25) & (drawn[::2] >= -0.75)).all()
     with pytest.raises(RuntimeError, match="Lower bound"):
         torch.rrelu(x, 1.0, 0.5)
+
+
+def bytes_resized(rows, weights, places):
+    """One line of bytes by rounded weights, as bytes."""
+    made = [sum(x * w for x, w in zip(rows, line, strict=True)) for line in weights]
+    return [min(max((total + (1 << (places - 1))) >> places, 0), 255) for total in made]
+
+
+def test_bytes_are_resized_in_integers():
+    line = torch.tensor([10, 21, 200], dtype=torch.uint8).view(1, 1, 1, 3)
+    found = F.interpolate(line, size=(1, 2), mode="bilinear", align_corners=False)
+    # Weights 3/4 and 1/4 keep 15 binary places in 16 bits.
+    weights = [[24576, 8192, 0], [0, 8192, 24576]]
+    assert found.flatten().tolist() == bytes_resized([10, 21, 200], weights, 15)
+
+
+def test_antialias_averages_what_a_step_spans():
+    x = torch.arange(8.0).view(1, 1, 1, 8)
+    found = F.interpolate(x, size=(1, 2), mode="bilinear", antialias=True)
+    # A triangle of half width 4 about 2 and 6, cut off at the ends.
+    weights = [1 - abs(i + 0.5 - 2) / 4 for i in range(6)]
+    first = sum(i * w for i, w in enumerate(weights)) / sum(weights)
+    assert found.flatten().tolist() == pytest.approx([first, 7 - first])
+    assert F.interpolate(x, size=(1, 8), mode="bicubic", antialias=True).equal(x)
+
+
+def test_antialias_differentiates():
+    x = torch.rand(1, 1, 5, 4, dtype=torch.float64, requires_grad=True)
+    for mode in ("bilinear", "bicubic"):
+        assert torch.autograd.gradcheck(
+            lambda t, mode=mode: F.interpolate(t, size=(2, 6), mode=mode, antialias=True), (x,)
+        )

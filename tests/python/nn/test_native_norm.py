@@ -1,0 +1,84 @@
+"""The normalisations that return their statistics, beside those that do not."""
+
+import pytest
+import rushlight as torch
+import rushlight.nn.functional as F
+
+
+def assert_close(found, expected):
+    assert torch.allclose(found, expected)
+
+
+def test_group_norm_returns_statistics():
+    x = torch.rand(2, 6, 3, dtype=torch.float64)
+    weight, bias = torch.rand(2, 6, dtype=torch.float64)
+    out, mean, rstd = torch.native_group_norm(x, weight, bias, 2, 6, 3, 2, 1e-5)
+    assert_close(out, F.group_norm(x, 2, weight, bias))
+    rows = x.view(2, 2, 9)
+    assert_close(mean, rows.mean(2))
+    assert_close(rstd, (rows.var(2, correction=0) + 1e-5).rsqrt())
+    with pytest.raises(RuntimeError, match="divisible by num_groups"):
+        torch.native_group_norm(x, weight, bias, 2, 6, 3, 4, 1e-5)
+
+
+def test_group_norm_differentiates_by_its_statistics():
+    x = torch.rand(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    weight = torch.rand(4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda t, w: torch.native_group_norm(t, w, None, 2, 4, 3, 2, 1e-3), (x, weight)
+    )
+
+
+def test_batch_norm_returns_statistics():
+    x = torch.rand(4, 3, 2)
+    mean, var = torch.zeros(3), torch.ones(3)
+    out, saved_mean, saved_rstd = torch.native_batch_norm(x, None, None, mean, var, True, 0.5, 1e-5)
+    assert_close(out, F.batch_norm(x, None, None, training=True))
+    assert_close(saved_mean, x.mean((0, 2)))
+    assert_close(saved_rstd, (x.var((0, 2), correction=0) + 1e-5).rsqrt())
+    assert_close(mean, x.mean((0, 2)) / 2)
+    out, saved_mean, _ = torch.native_batch_norm(x, None, None, mean, var, False, 0.5, 1e-5)
+    assert_close(out, F.batch_norm(x, mean, var))
+    assert saved_mean.shape == (0,)
+
+
+def test_forms_of_batch_norm():
+    x, mean, var = torch.rand(4, 3), torch.zeros(3), torch.ones(3)
+    plain = torch._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5)
+    kept = torch._native_batch_norm_legit(x, None, None, mean.clone(), var.clone(), True, 0.1, 1e-5)
+    assert all(a.equal(b) for a, b in zip(plain, kept, strict=True))
+    aten = torch.ops.aten
+    updated = aten._batch_norm_with_update(x, None, None, mean, var, 0.1, 1e-5)
+    assert updated[0].equal(plain[0])
+    assert updated[3].dtype == torch.uint8
+    assert_close(mean, x.mean(0) * 0.1)
+    still = aten._batch_norm_no_update(x, None, None, mean, var, 0.1, 1e-5)
+    assert still[0].equal(F.batch_norm(x, mean, var))
+
+
+def test_softmax_gradients_as_operators():
+    x = torch.rand(3, 4, dtype=torch.float64, requires_grad=True)
+    grad = torch.rand(3, 4, dtype=torch.float64, requires_grad=True)
+    for forward, backward in (
+        (torch.softmax, torch._softmax_backward_data),
+        (torch.log_softmax, torch._log_softmax_backward_data),
+    ):
+        y = forward(x, 1)
+        (expected,) = torch.autograd.grad(y, x, grad)
+        assert_close(backward(grad, y.detach(), 1, torch.float64), expected)
+        assert torch.autograd.gradcheck(
+            lambda g, t, b=backward: b(g, t, 1, torch.float64), (grad, x)
+        )
+
+
+def test_safe_softmax_of_rows_without_elements():
+    x = torch.tensor([[1.0, 1.0], [-torch.inf, -torch.inf]], requires_grad=True)
+    made = torch._safe_softmax(x, 1)
+    assert made.tolist() == [[0.5, 0.5], [0.0, 0.0]]
+    made[:, 0].sum().backward()
+    assert x.grad.tolist() == [[0.25, -0.25], [0.0, 0.0]]
+
+
+def test_dropout_gradient_as_an_operator():
+    grad, mask = torch.tensor([1.0, 2.0]), torch.tensor([True, False])
+    assert torch.ops.aten.native_dropout_backward(grad, mask, 2.0).tolist() == [2.0, 0.0]
