@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/convolution_engine.h"
 #include "kernels/convolution_windows.h"
 #include "kernels/element.h"
 #include "runtime/parallel.h"
@@ -22,9 +23,7 @@ bool has_engine(DType dtype) {
 
 // Few results for each window: packing it would cost more than summing it.
 bool is_flat(const WindowProduct& product) {
-  constexpr int64_t kBytes = 256 << 10;
-  const int64_t bytes = product.in * product.windows.channel() * (is_wide(product.dtype) ? 8 : 4);
-  return product.out <= 2 && (product.in <= 4 || bytes <= kBytes);
+  return product.out <= kFlatRows;
 }
 
 void run(const WindowProduct& product) {

@@ -8,7 +8,7 @@ namespace rushlight {
 
 // Consecutive columns of a panel that are consecutive in the source.
 struct WindowRun {
-  int64_t at;      // the first of them, in the panel
+  int64_t at;      // the place of the first of them in the first row packed
   int64_t source;  // where it lies
   int64_t length;
 };
@@ -18,8 +18,8 @@ struct ConvolutionEngine {
   // Elements of a vector; a panel is two wide.
   int width;
 
-  // out[p * panel + j] = base[rows[p] + the place of column j]. Reads a whole panel from the start
-  // of each run, and writes up to a panel beyond the last row.
+  // out[p * panel + at + j] = base[rows[p] + source + j] for each run. Reads and writes a whole
+  // panel from the start of each, so that the last row of a panel must have room behind it.
   void (*pack)(const T* base, const int64_t* rows, int64_t depth, const WindowRun* runs,
                int64_t count, T* out);
 
@@ -28,10 +28,10 @@ struct ConvolutionEngine {
   void (*strip)(int64_t m, int64_t k, const T* a, const int64_t* rows, const T* b, T* c,
                 bool first);
 
-  // out[i] = bias + sum over t of weights[t] * base[rows[t] + i], in ascending t. Rounds n up to
-  // kFlatVectors vectors, in what it reads and writes.
-  void (*flat)(const T* base, const int64_t* rows, const T* weights, int64_t taps, T bias,
-               int64_t n, T* out);
+  // out[r][i] = bias[r] + sum over t of weights[r][t] * base[places[t] + i], in ascending t, for at
+  // most kFlatRows rows. Rounds n up to kFlatVectors vectors, in what it reads and writes.
+  void (*flat)(int64_t rows, const T* base, const int64_t* places, const T* weights, int64_t taps,
+               const T* bias, int64_t n, T* out, int64_t out_stride);
 
   // sums[t][lane] += base[rows[t] + i] * right[i] for the i < n of each lane.
   void (*dots)(const T* base, const int64_t* rows, int64_t taps, const T* right, int64_t n,
@@ -39,6 +39,7 @@ struct ConvolutionEngine {
 };
 
 inline constexpr int kFlatVectors = 4;
+inline constexpr int kFlatRows = 4;
 // Elements that may be read beyond a plane.
 inline constexpr int64_t kPlaneSlack = 64;
 

@@ -12,6 +12,7 @@ thread_local Scratch planes_scratch;
 thread_local Scratch row_scratch;
 thread_local Scratch factors_scratch;
 thread_local Scratch sums_scratch;
+thread_local Scratch far_scratch;
 
 constexpr int64_t kTaskWork = 1 << 18;
 
@@ -43,31 +44,69 @@ FlatGrids<T> flat_grids(const WindowProduct& product, int64_t distance) {
   return made;
 }
 
-// All results of one grid in one channel: the planes are summed as if they were one row, and what
-// lies between the rows of the result is left out.
+// Rows [first, first + rows) of a grid's results, counted through depth and height, for all
+// channels of a group: the planes are summed as if they were one row, and what lies between the
+// rows of the result is left out.
 template <typename T>
-void sum_grid(const WindowProduct& product, const Grid& grid, const T* planes, const T* factors,
-              const std::vector<int64_t>& rows, T bias, int64_t image, int64_t channel) {
-  const GemmEngine<T>& engine = gemm_engine<T>();
-  const Extent& size = grid.size;
-  const auto& strides = product.result.strides;
-  const int64_t item = element_size(product.dtype);
-  const int64_t pitch = product.windows.size[2];
-  const int64_t length = (size[1] - 1) * pitch + size[2];
-  T* sums = row_scratch.get<T>(length + kPlaneSlack);
-  for (int64_t z = 0; z < size[0]; ++z) {
-    convolution_engine<T>().flat(planes + product.windows.at({z, 0, 0}), rows.data(), factors,
-                                 static_cast<int64_t>(rows.size()), bias, length, sums);
-    int64_t target = image * strides[0] + channel * strides[1] +
-                     (grid.first[0] + z * grid.step[0]) * strides[2] + grid.first[1] * strides[3] +
-                     grid.first[2] * strides[4];
-    for (int64_t y = 0; y < size[1]; ++y) {
-      engine.store_row(product.dtype, sums + y * pitch, size[2],
-                       static_cast<char*>(product.result.data) + target * item,
-                       strides[4] * grid.step[2]);
+struct FlatTask {
+  const WindowProduct& product;
+  const Grid& grid;
+  const T* planes;
+  const T* factors;
+  const std::vector<int64_t>& places;
+  const T* bias;
+  int64_t image;
+  int64_t group;
+
+  void run(int64_t first, int64_t rows) const {
+    while (rows > 0) {  // a stretch within one step of depth
+      const int64_t z = first / grid.size[1];
+      const int64_t y = first % grid.size[1];
+      const int64_t own = std::min(rows, grid.size[1] - y);
+      sum_rows(z, y, own);
+      first += own;
+      rows -= own;
+    }
+  }
+
+ private:
+  void sum_rows(int64_t z, int64_t y, int64_t rows) const {
+    const int64_t pitch = product.windows.size[2];
+    const int64_t length = (rows - 1) * pitch + grid.size[2];
+    const int64_t stride = length + kPlaneSlack;
+    T* sums = row_scratch.get<T>(product.out * stride);
+    convolution_engine<T>().flat(product.out, planes + product.windows.at({z, y, 0}), places.data(),
+                                 factors, static_cast<int64_t>(places.size()), bias, length, sums,
+                                 stride);
+    for (int64_t row = 0; row < product.out; ++row) {
+      store(row, z, y, rows, sums + row * stride);
+    }
+  }
+
+  void store(int64_t row, int64_t z, int64_t y, int64_t rows, const T* sums) const {
+    const auto& strides = product.result.strides;
+    const int64_t item = element_size(product.dtype);
+    int64_t target = image * strides[0] + (group * product.out + row) * strides[1] +
+                     (grid.first[0] + z * grid.step[0]) * strides[2] +
+                     (grid.first[1] + y * grid.step[1]) * strides[3] + grid.first[2] * strides[4];
+    for (int64_t i = 0; i < rows; ++i) {
+      gemm_engine<T>().store_row(product.dtype, sums + i * product.windows.size[2], grid.size[2],
+                                 static_cast<char*>(product.result.data) + target * item,
+                                 strides[4] * grid.step[2]);
       target += grid.step[1] * strides[3];
     }
   }
+};
+
+// The biases of all results, zero where there are none.
+template <typename T>
+std::vector<T> biases(const WindowProduct& product) {
+  std::vector<T> made(static_cast<size_t>(product.groups * product.out));
+  if (product.bias != nullptr) {
+    gemm_engine<T>().load_row(product.dtype, product.bias, 1, product.groups * product.out,
+                              made.data());
+  }
+  return made;
 }
 
 // Channels whose results are made at a time: a cache line of them where they lie side by side.
@@ -75,12 +114,12 @@ int64_t channels_together(const WindowProduct& product) {
   return product.result.strides[1] == 1 && product.result.strides[4] != 1 ? 16 : 1;
 }
 
-}  // namespace
-
+// Each task prepares the planes of a group, which stay in the caches, and makes all its results.
 template <typename T>
-void sum_windows(const WindowProduct& product) {
+void sum_near(const WindowProduct& product) {
   const Windows& windows = product.windows;
   const FlatGrids<T> grids = flat_grids<T>(product, windows.channel());
+  const std::vector<T> bias = biases<T>(product);
   const int64_t together = channels_together(product);
   const int64_t blocks = (product.groups + together - 1) / together;
   const int64_t work = together * product.in * product.out * windows.channel() *
@@ -92,19 +131,14 @@ void sum_windows(const WindowProduct& product) {
       prepare_channel(windows, product.dtype, product.source, image, group * product.in + c,
                       planes + c * windows.channel());
     }
-    for (int64_t row = 0; row < product.out; ++row) {
-      const int64_t channel = group * product.out + row;
-      T bias = 0;
-      if (product.bias != nullptr) {
-        const auto* at =
-            static_cast<const char*>(product.bias) + channel * element_size(product.dtype);
-        gemm_engine<T>().load_row(product.dtype, at, 1, 1, &bias);
-      }
-      for (size_t i = 0; i < windows.grids.size(); ++i) {
-        const auto depth = static_cast<int64_t>(grids.rows[i].size());
-        sum_grid(product, windows.grids[i], planes, grids.factors[i] + channel * depth,
-                 grids.rows[i], bias, image, channel);
-      }
+    for (size_t i = 0; i < windows.grids.size(); ++i) {
+      const Grid& grid = windows.grids[i];
+      const auto depth = static_cast<int64_t>(grids.rows[i].size());
+      const FlatTask<T> task{product,       grid,
+                             planes,        grids.factors[i] + group * product.out * depth,
+                             grids.rows[i], bias.data() + group * product.out,
+                             image,         group};
+      task.run(0, grid.size[0] * grid.size[1]);
     }
   };
   parallel_for(0, product.batch * blocks, grain, [&](int64_t begin, int64_t end) {
@@ -115,6 +149,55 @@ void sum_windows(const WindowProduct& product) {
       }
     }
   });
+}
+
+// All planes are prepared first; a task makes some rows of the results.
+template <typename T>
+void sum_far(const WindowProduct& product) {
+  const Windows& windows = product.windows;
+  const std::vector<T> bias = biases<T>(product);
+  const int64_t channels = product.groups * product.in;
+  const int64_t together = images_together(product.batch, channels * windows.channel());
+  for (int64_t image = 0; image < product.batch; image += together) {
+    const int64_t images = std::min(together, product.batch - image);
+    const Planes<T> planes = copy_planes<T>(windows, product.dtype, product.source, image, images,
+                                            channels, far_scratch);
+    const FlatGrids<T> grids = flat_grids<T>(product, planes.channel);
+    for (size_t i = 0; i < windows.grids.size(); ++i) {
+      const Grid& grid = windows.grids[i];
+      const auto depth = static_cast<int64_t>(grids.rows[i].size());
+      const int64_t all = grid.size[0] * grid.size[1];
+      const int64_t work = product.out * depth * windows.size[2];
+      const int64_t rows = std::clamp<int64_t>(kTaskWork / work, 1, all);
+      const int64_t blocks = (all + rows - 1) / rows;
+      parallel_for(0, images * product.groups * blocks, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t at = begin; at < end; ++at) {
+          const int64_t group = at / blocks % product.groups;
+          const int64_t own = at / blocks / product.groups;
+          const FlatTask<T> task{
+              product,
+              grid,
+              planes.data + own * planes.image + group * product.in * planes.channel,
+              grids.factors[i] + group * product.out * depth,
+              grids.rows[i],
+              bias.data() + group * product.out,
+              image + own,
+              group};
+          const int64_t first = at % blocks * rows;
+          task.run(first, std::min(rows, all - first));
+        }
+      });
+    }
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void sum_windows(const WindowProduct& product) {
+  constexpr int64_t kBytes = 256 << 10;
+  const int64_t bytes = product.in * product.windows.channel() * static_cast<int64_t>(sizeof(T));
+  bytes <= kBytes ? sum_near<T>(product) : sum_far<T>(product);
 }
 
 template <typename T>

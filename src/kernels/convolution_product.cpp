@@ -79,39 +79,50 @@ void find_runs(const Part<T>& part, int64_t group, int64_t first, int64_t column
   }
 }
 
-// Windows of `columns` columns for `depth` rows from `start` on, in panels.
+// Elements from one packed panel to the next: a row more than it has, for what is written beyond
+// its end. It also keeps panels from falling into the same sets of the caches.
 template <typename T>
-void pack_columns(const Part<T>& part, const std::vector<Run>& runs, int64_t columns, int64_t start,
-                  int64_t depth, T* out) {
+int64_t panel_distance(const Part<T>& part, int64_t depth) {
+  return (depth + 1) * part.engine.cols;
+}
+
+// Where the runs go in packed panels. Returns whether whole panels may be read from each.
+template <typename T>
+bool place_runs(const Part<T>& part, const std::vector<Run>& runs, int64_t depth,
+                std::vector<WindowRun>* made) {
   const int64_t panel = part.engine.cols;
+  bool inside = true;
+  made->clear();
+  for (const Run& run : runs) {
+    for (int64_t done = 0; done < run.length;) {
+      const int64_t at = run.at + done;
+      const int64_t length = std::min(run.length - done, panel - at % panel);
+      made->push_back(
+          {at / panel * panel_distance(part, depth) + at % panel, run.source + done, length});
+      inside = inside && run.source + done + part.most + panel <= part.planes.readable;
+      done += length;
+    }
+  }
+  return inside;
+}
+
+// Windows of the runs for `depth` rows from `start` on, in panels. A row of all panels is packed
+// before the next: they are neighbours in the source.
+template <typename T>
+void pack_columns(const Part<T>& part, const std::vector<Run>& runs, int64_t start, int64_t depth,
+                  T* out) {
+  static thread_local std::vector<WindowRun> places;
   const int64_t* rows = part.rows.data() + start;
-  size_t next = 0;
-  std::vector<WindowRun> own;
-  for (int64_t first = 0; first < columns; first += panel) {
-    own.clear();
-    bool inside = true;
-    while (next > 0 && runs[next - 1].at + runs[next - 1].length > first) {
-      --next;
+  if (place_runs(part, runs, depth, &places)) {
+    part.tools.pack(part.planes.data, rows, depth, places.data(),
+                    static_cast<int64_t>(places.size()), out);
+    return;
+  }
+  for (int64_t p = 0; p < depth; ++p) {
+    for (const WindowRun& run : places) {
+      const T* from = part.planes.data + run.source + rows[p];
+      std::copy(from, from + run.length, out + p * part.engine.cols + run.at);
     }
-    for (; next < runs.size() && runs[next].at < first + panel; ++next) {
-      const Run& run = runs[next];
-      const int64_t skip = std::max<int64_t>(0, first - run.at);
-      const int64_t at = run.at + skip - first;
-      own.push_back({at, run.source + skip, std::min(run.length - skip, panel - at)});
-      inside = inside && own.back().source + part.most + panel <= part.planes.readable;
-    }
-    if (inside) {
-      part.tools.pack(part.planes.data, rows, depth, own.data(), static_cast<int64_t>(own.size()),
-                      out);
-    } else {
-      for (int64_t p = 0; p < depth; ++p) {
-        for (const WindowRun& run : own) {
-          const T* from = part.planes.data + run.source + rows[p];
-          std::copy(from, from + run.length, out + p * panel + run.at);
-        }
-      }
-    }
-    out += depth * panel;
   }
 }
 
@@ -165,7 +176,7 @@ void multiply_columns(const Part<T>& part, int64_t group, int64_t first, int64_t
   const int64_t most = std::min(part.depth, kGemmDepth);
   static thread_local std::vector<Run> runs;
   find_runs(part, group, first, columns, &runs);
-  T* windows = windows_scratch.get<T>(most * stride + panel);
+  T* windows = windows_scratch.get<T>(panels * panel_distance(part, most) + panel);
   T* sums = sums_scratch.get<T>(out * stride);
   const int64_t padded = part.padded_out();
   const int64_t chunk = std::max<int64_t>(
@@ -174,11 +185,14 @@ void multiply_columns(const Part<T>& part, int64_t group, int64_t first, int64_t
   const T* factors = part.factors + group * padded * part.depth;
   for (int64_t start = 0; start < part.depth; start += kGemmDepth) {
     const int64_t depth = std::min(kGemmDepth, part.depth - start);
-    pack_columns(part, runs, columns, start, depth, windows);
+    pack_columns(part, runs, start, depth, windows);
+    const int64_t distance = panel_distance(part, depth);
     for (int64_t row = 0; row < out; row += chunk) {
-      part.engine.block(std::min(chunk, out - row), columns, depth,
-                        factors + start * padded + row * depth, windows, T{1},
-                        start == 0 ? T{0} : T{1}, sums + row * stride, stride);
+      for (int64_t i = 0; i < panels; ++i) {
+        part.engine.block(std::min(chunk, out - row), std::min(panel, columns - i * panel), depth,
+                          factors + start * padded + row * depth, windows + i * distance, T{1},
+                          start == 0 ? T{0} : T{1}, sums + row * stride + i * panel, stride);
+      }
     }
   }
   store_columns(part, runs, group, stride, sums);

@@ -24,16 +24,6 @@ void pack_windows(const typename V::T* base, const int64_t* rows, int64_t depth,
     }
     return;
   }
-  if (count == 2) {
-    const typename V::T* second = base + runs[1].source;
-    const int64_t at = runs[1].at;
-    for (int64_t p = 0; p < depth; ++p) {
-      copy_panel<V>(first + rows[p], out);
-      copy_panel<V>(second + rows[p], out + at);
-      out += kPanel;
-    }
-    return;
-  }
   for (int64_t p = 0; p < depth; ++p) {
     for (int64_t r = 0; r < count; ++r) {
       copy_panel<V>(base + runs[r].source + rows[p], out + runs[r].at);
@@ -96,29 +86,60 @@ void strip_rows(int64_t m, int64_t k, const typename V::T* a, const int64_t* row
   }
 }
 
-template <typename V>
-void flat_sum(const typename V::T* base, const int64_t* rows, const typename V::T* weights,
-              int64_t taps, typename V::T bias, int64_t n, typename V::T* out) {
+template <typename V, int kRows, int kVectors>
+void flat_rows(const typename V::T* base, const int64_t* places, const typename V::T* weights,
+               int64_t taps, const typename V::T* bias, int64_t n, typename V::T* out,
+               int64_t out_stride) {
   using R = typename V::R;
   constexpr int64_t kWidth = V::kWidth;
-  for (int64_t i = 0; i < n; i += kFlatVectors * kWidth) {
-    R sum[kFlatVectors];
+  for (int64_t i = 0; i < n; i += kVectors * kWidth) {
+    R sum[kRows][kVectors];
 #pragma GCC unroll 4
-    for (R& part : sum) {
-      part = V::set1(bias);
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int u = 0; u < kVectors; ++u) {
+        sum[r][u] = V::set1(bias[r]);
+      }
     }
     for (int64_t t = 0; t < taps; ++t) {
-      const R weight = V::set1(weights[t]);
-      const typename V::T* from = base + rows[t] + i;
+      const typename V::T* from = base + places[t] + i;
+      R right[kVectors];
 #pragma GCC unroll 4
-      for (int u = 0; u < kFlatVectors; ++u) {
-        sum[u] = V::fma(weight, V::load(from + u * kWidth), sum[u]);
+      for (int u = 0; u < kVectors; ++u) {
+        right[u] = V::load(from + u * kWidth);
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const R weight = V::set1(weights[r * taps + t]);
+#pragma GCC unroll 4
+        for (int u = 0; u < kVectors; ++u) {
+          sum[r][u] = V::fma(weight, right[u], sum[r][u]);
+        }
       }
     }
 #pragma GCC unroll 4
-    for (int u = 0; u < kFlatVectors; ++u) {
-      V::store(out + i + u * kWidth, sum[u]);
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int u = 0; u < kVectors; ++u) {
+        V::store(out + r * out_stride + i + u * kWidth, sum[r][u]);
+      }
     }
+  }
+}
+
+template <typename V>
+void flat_sum(int64_t rows, const typename V::T* base, const int64_t* places,
+              const typename V::T* weights, int64_t taps, const typename V::T* bias, int64_t n,
+              typename V::T* out, int64_t out_stride) {
+  switch (rows) {
+    case 1:
+      return flat_rows<V, 1, kFlatVectors>(base, places, weights, taps, bias, n, out, out_stride);
+    case 2:
+      return flat_rows<V, 2, kFlatVectors>(base, places, weights, taps, bias, n, out, out_stride);
+    case 3:
+      return flat_rows<V, 3, 2>(base, places, weights, taps, bias, n, out, out_stride);
+    default:
+      return flat_rows<V, 4, 2>(base, places, weights, taps, bias, n, out, out_stride);
   }
 }
 

@@ -19,6 +19,8 @@ constexpr int64_t kTaskWork = 1 << 18;
 thread_local Scratch planes_scratch;
 thread_local Scratch grad_scratch;
 thread_local Scratch sums_scratch;
+thread_local Scratch turned_scratch;
+thread_local Scratch row_scratch;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -144,26 +146,45 @@ void add_images(const Job<T>& job, const Planes<T>& planes, const T* grads, int6
   });
 }
 
+// One output channel's sums, (channels, taps), to where the weight has them.
+template <typename T>
+void store_channel(const Job<T>& job, const MutableImagesRef& weight, int64_t channel,
+                   const T* sums) {
+  const Convolution& p = job.problem;
+  const int64_t taps = count(p.kernel);
+  const auto& strides = weight.strides;
+  const int64_t item = element_size(p.dtype);
+  char* out = static_cast<char*>(weight.data) + channel * strides[0] * item;
+  const bool rows = (strides[4] == 1 || p.kernel[2] == 1) &&
+                    (strides[3] == p.kernel[2] || p.kernel[1] == 1) &&
+                    (strides[2] == p.kernel[1] * p.kernel[2] || p.kernel[0] == 1);
+  if (rows && (strides[1] == taps || p.in_channels == 1)) {
+    job.engine.store_row(p.dtype, sums, job.depth(), out, 1);
+    return;
+  }
+  T* row = row_scratch.get<T>(p.in_channels);
+  for (int64_t t = 0; t < taps; ++t) {
+    job.engine.load_row(kComputeDType<T>, sums + t, taps, p.in_channels, row);
+    const int64_t to = t / (p.kernel[1] * p.kernel[2]) * strides[2] +
+                       t / p.kernel[2] % p.kernel[1] * strides[3] + t % p.kernel[2] * strides[4];
+    job.engine.store_row(p.dtype, row, p.in_channels, out + to * item, strides[1]);
+  }
+}
+
 template <typename T>
 void store(const Job<T>& job, const MutableImagesRef& weight) {
   const Convolution& p = job.problem;
-  const int64_t taps = count(p.kernel);
   const int64_t cols = job.cols();
-  const int64_t item = element_size(p.dtype);
-  parallel_for(0, p.groups * p.out_channels, 8, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const int64_t own = c % p.out_channels;
-      const T* sums = job.sums +
-                      ((c / p.out_channels * job.panels + own / cols) * job.depth()) * cols +
-                      own % cols;
-      for (int64_t row = 0; row < job.depth(); ++row) {
-        const int64_t t = row % taps;
-        const int64_t to = c * weight.strides[0] + row / taps * weight.strides[1] +
-                           t / (p.kernel[1] * p.kernel[2]) * weight.strides[2] +
-                           t / p.kernel[2] % p.kernel[1] * weight.strides[3] +
-                           t % p.kernel[2] * weight.strides[4];
-        job.engine.store_row(p.dtype, sums + row * cols, 1,
-                             static_cast<char*>(weight.data) + to * item, 1);
+  parallel_for(0, p.groups * job.panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel % job.panels * cols;
+      const int64_t channels = std::min(cols, p.out_channels - first);
+      T* turned = turned_scratch.get<T>(channels * job.depth());
+      job.engine.pack(kComputeDType<T>, job.sums + panel * job.depth() * cols, cols, 1, job.depth(),
+                      channels, job.depth(), turned);
+      for (int64_t c = 0; c < channels; ++c) {
+        store_channel(job, weight, panel / job.panels * p.out_channels + first + c,
+                      turned + c * job.depth());
       }
     }
   });

@@ -1,6 +1,7 @@
 #include "kernels/convolution_windows.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/convolution_engine.h"
 #include "kernels/gemm_product.h"
@@ -265,6 +266,12 @@ Planes<T> prepare(const Windows& windows, DType dtype, const ImagesRef& source, 
         (images - 1) * source.strides[0] + (channels - 1) * source.strides[1] + windows.plane();
     return {data, source.strides[0], source.strides[1], readable};
   }
+  return copy_planes<T>(windows, dtype, source, first, images, channels, scratch);
+}
+
+template <typename T>
+Planes<T> copy_planes(const Windows& windows, DType dtype, const ImagesRef& source, int64_t first,
+                      int64_t images, int64_t channels, Scratch& scratch) {
   const int64_t distance = windows.channel();
   T* out = scratch.get<T>(images * channels * distance + kPlaneSlack);
   const bool turned = source.strides[1] == 1 && source.strides[4] != 1 && channels > 1;
@@ -294,6 +301,16 @@ int64_t images_together(int64_t images, int64_t elements) {
   return std::clamp<int64_t>(kElements / std::max<int64_t>(elements, 1), 1, images);
 }
 
+// One element, without the call that a row takes.
+template <typename T>
+static void load_one(DType dtype, const char* from, T* to) {
+  if (dtype == kComputeDType<T>) {
+    std::memcpy(to, from, sizeof(T));
+  } else {
+    gemm_engine<T>().load_row(dtype, from, 1, 1, to);
+  }
+}
+
 template <typename T>
 void gather_factors(const WindowProduct& product, const Grid& grid, int64_t group, T* out) {
   const Factors& weight = product.weight;
@@ -311,9 +328,14 @@ void gather_factors(const WindowProduct& product, const Grid& grid, int64_t grou
   const int64_t item = element_size(product.dtype);
   const auto* data = static_cast<const char*>(weight.data) + group * weight.group * item;
   const int64_t grain = std::max<int64_t>(1, (1 << 13) / (product.in * taps));
+  const bool whole = dense && (weight.channel == taps || product.in == 1);
   parallel_for(0, product.out, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       T* to = out + row * product.in * taps;
+      if (whole) {
+        engine.load_row(product.dtype, data + row * weight.row * item, 1, product.in * taps, to);
+        continue;
+      }
       for (int64_t c = 0; c < product.in; ++c) {
         const char* from = data + (row * weight.row + c * weight.channel) * item;
         if (dense) {
@@ -321,8 +343,7 @@ void gather_factors(const WindowProduct& product, const Grid& grid, int64_t grou
           continue;
         }
         for (int64_t t = 0; t < taps; ++t) {
-          engine.load_row(product.dtype, from + skip[static_cast<size_t>(t)] * item, 1, 1,
-                          to + c * taps + t);
+          load_one(product.dtype, from + skip[static_cast<size_t>(t)] * item, to + c * taps + t);
         }
       }
     }
@@ -343,6 +364,8 @@ std::vector<int64_t> window_rows(const Grid& grid, int64_t channels, int64_t dis
 #define RUSHLIGHT_INSTANTIATE(T)                                                                   \
   template Planes<T> prepare<T>(const Windows&, DType, const ImagesRef&, int64_t, int64_t,         \
                                 int64_t, Scratch&);                                                \
+  template Planes<T> copy_planes<T>(const Windows&, DType, const ImagesRef&, int64_t, int64_t,     \
+                                    int64_t, Scratch&);                                            \
   template void prepare_channel<T>(const Windows&, DType, const ImagesRef&, int64_t, int64_t, T*); \
   template void gather_factors<T>(const WindowProduct&, const Grid&, int64_t, T*);
 RUSHLIGHT_INSTANTIATE(float)

@@ -61,6 +61,11 @@ template <typename T>
 Planes<T> prepare(const Windows& windows, DType dtype, const ImagesRef& source, int64_t first,
                   int64_t images, int64_t channels, Scratch& scratch);
 
+// The same without borrowing: kPlaneSlack elements may be read beyond.
+template <typename T>
+Planes<T> copy_planes(const Windows& windows, DType dtype, const ImagesRef& source, int64_t first,
+                      int64_t images, int64_t channels, Scratch& scratch);
+
 // One image's channel into `out`, which holds channel() elements.
 template <typename T>
 void prepare_channel(const Windows& windows, DType dtype, const ImagesRef& source, int64_t image,
@@ -97,7 +102,7 @@ struct WindowProduct {
 template <typename T>
 void multiply_windows(const WindowProduct& product);
 
-// The same where a group has few results: each is summed straight from the planes.
+// The same where a group has at most kFlatRows results: they are summed straight from the planes.
 template <typename T>
 void sum_windows(const WindowProduct& product);
 
