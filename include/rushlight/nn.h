@@ -9,4 +9,5 @@
 #include <rushlight/nn/layers.h>
 #include <rushlight/nn/loss.h>
 #include <rushlight/nn/module.h>
+#include <rushlight/nn/pooling.h>
 #include <rushlight/nn/recurrent.h>

@@ -53,7 +53,7 @@ struct UnaryRule {
 // Each yields g * dy/da. Forms are chosen to keep relative accuracy and to stay finite.
 const UnaryRule kUnaryRules[] = {
     {Op::Neg, [](const At& n) { return -n.g; }},
-    {Op::Abs, [](const At& n) { return where(n.a > 0, n.g, where(n.a < 0, -n.g, 0)); }},
+    {Op::Abs, [](const At& n) { return where(n.a > 0, n.g, where(n.a < 0, -n.g, n.g * 0)); }},
     {Op::Sqrt, [](const At& n) { return n.g / (2 * n.y); }},
     {Op::Exp, [](const At& n) { return n.g * n.y; }},
     {Op::Exp2, [](const At& n) { return n.g * (n.y * ln2); }},

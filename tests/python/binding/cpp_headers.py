@@ -78,6 +78,8 @@ def methods() -> dict[str, list[Declaration]]:
 ARGUMENT = re.compile(r"RUSHLIGHT_ARG\(([^()]*), (\w+)\)(?: = (.*))?;")
 OPTIONS = re.compile(r"struct (\w+)Options \{(.*?)\n\};", re.S)
 ONE_LINE = re.compile(r"^RUSHLIGHT_(?:LAYER|LOSS)\d\((\w+)(?:, (.*?))?\);", re.M | re.S)
+# A layer of a family that a template makes for each number of dimensions.
+OF_FAMILY = re.compile(r"^RUSHLIGHT_ND_LAYER\((\w+), (\w+), \d\);", re.M)
 MODULE = re.compile(r"^RUSHLIGHT_MODULE\((\w+)\);", re.M)
 OPTIMIZER = re.compile(
     r"^class RUSHLIGHT_API (\w+) : public (?:Optimizer|AdamFamily<\w+>) \{", re.M
@@ -90,6 +92,8 @@ def options(text: str) -> dict[str, list[Parameter]]:
     for name, body in OPTIONS.findall(text):
         if "##" not in name:
             found[name] = [Parameter(*match) for match in ARGUMENT.findall(body)]
+    for name, family in OF_FAMILY.findall(text):
+        found[name] = found[family]
     for name, rest in ONE_LINE.findall(text):
         words = split_top(rest)
         triples = zip(words[0::3], words[1::3], words[2::3], strict=True)
@@ -104,6 +108,7 @@ def layers() -> dict[str, list[Parameter]]:
         text = path.read_text()
         given = options(text)
         names = set(MODULE.findall(text)) | {name for name, _ in ONE_LINE.findall(text)}
+        names |= {name for name, _ in OF_FAMILY.findall(text)}
         found |= {name: given.get(name, []) for name in names}
     return found
 
