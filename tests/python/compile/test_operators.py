@@ -37,6 +37,13 @@ OWN_TESTS = {"flex_attention", "flex_mask", "interpolate", "convolution"} | {
     "linear_cross_entropy",
     "linear_cross_entropy_loss",
     "segment",
+    "columns",
+    "embedding_bag",
+    "grid_sample",
+    "loss_ctc",
+    "pooling_average",
+    "pooling_max",
+    "pooling_unpool",
 }
 
 

@@ -17,7 +17,9 @@ def positions(size, out, kernel, stride, pad, dilation):
     for i in range(out):
         start = i * stride - pad
         inside = [start + k * dilation for k in range(kernel)]
-        found.append(([p for p in inside if 0 <= p < size], min(start + kernel, size + pad) - start))
+        found.append(
+            ([p for p in inside if 0 <= p < size], min(start + kernel, size + pad) - start)
+        )
     return found
 
 
@@ -133,7 +135,9 @@ def mean(plane, flat, divisor):
     return plane[flat].astype(np.float64).sum() / divisor
 
 
-@pytest.mark.parametrize("case", [(2, 2, 0, False), (3, 2, 1, False), (3, 2, 1, True), (4, 1, 2, True)])
+@pytest.mark.parametrize(
+    "case", [(2, 2, 0, False), (3, 2, 1, False), (3, 2, 1, True), (4, 1, 2, True)]
+)
 @pytest.mark.parametrize("counts", [True, False, 5])
 @pytest.mark.parametrize("dims", [2, 3])
 def test_avg_pool(dims, counts, case):
@@ -392,7 +396,9 @@ def test_unfold_and_fold():
 
 
 def test_modules_show_themselves():
-    shown = [repr(m) for m in (nn.MaxPool2d(3, 2, 1), nn.AvgPool1d(2), nn.AdaptiveAvgPool2d((1, 2)))]
+    shown = [
+        repr(m) for m in (nn.MaxPool2d(3, 2, 1), nn.AvgPool1d(2), nn.AdaptiveAvgPool2d((1, 2)))
+    ]
     assert shown == [
         "MaxPool2d(kernel_size=3, stride=2, padding=1, dilation=1, ceil_mode=False)",
         "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))",
