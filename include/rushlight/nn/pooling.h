@@ -31,6 +31,8 @@ template <size_t D>
 class MaxPoolImplNd : public TensorModule {
  public:
   explicit MaxPoolImplNd(const MaxPoolOptions<D>& options);
+  explicit MaxPoolImplNd(ExpandingArray<D> kernel_size)
+      : MaxPoolImplNd(MaxPoolOptions<D>(kernel_size)) {}
   Tensor forward(const Tensor& input) override;
   // Also where in its plane each maximum is: for MaxUnpool.
   std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
@@ -54,6 +56,8 @@ struct AvgPool1dOptions {
 class RUSHLIGHT_API AvgPool1dImpl : public TensorModule {
  public:
   explicit AvgPool1dImpl(const AvgPool1dOptions& options);
+  explicit AvgPool1dImpl(ExpandingArray<1> kernel_size)
+      : AvgPool1dImpl(AvgPool1dOptions(kernel_size)) {}
   Tensor forward(const Tensor& input) override;
   std::string extra_repr() const override;
   AvgPool1dOptions options;
@@ -76,6 +80,8 @@ template <size_t D>
 class AvgPoolImplNd : public TensorModule {
  public:
   explicit AvgPoolImplNd(const AvgPoolOptions<D>& options);
+  explicit AvgPoolImplNd(ExpandingArray<D> kernel_size)
+      : AvgPoolImplNd(AvgPoolOptions<D>(kernel_size)) {}
   Tensor forward(const Tensor& input) override;
   std::string extra_repr() const override;
   AvgPoolOptions<D> options;
@@ -188,6 +194,8 @@ template <size_t D>
 class MaxUnpoolImplNd : public Module {
  public:
   explicit MaxUnpoolImplNd(const MaxUnpoolOptions<D>& options);
+  explicit MaxUnpoolImplNd(ExpandingArray<D> kernel_size)
+      : MaxUnpoolImplNd(MaxUnpoolOptions<D>(kernel_size)) {}
   Tensor forward(const Tensor& input, const Tensor& indices,
                  const std::optional<std::vector<int64_t>>& output_size = std::nullopt);
   std::string extra_repr() const override;
@@ -209,6 +217,7 @@ struct UnfoldOptions {
 class RUSHLIGHT_API UnfoldImpl : public TensorModule {
  public:
   explicit UnfoldImpl(const UnfoldOptions& options);
+  explicit UnfoldImpl(ExpandingArray<2> kernel_size) : UnfoldImpl(UnfoldOptions(kernel_size)) {}
   Tensor forward(const Tensor& input) override;
   std::string extra_repr() const override;
   UnfoldOptions options;
