@@ -25,7 +25,7 @@ void by_table_dtype(DType dtype, F&& function) {
   }
 }
 
-constexpr int64_t kAhead = 4;  // rows fetched before they are read
+constexpr int64_t kAhead = 16;  // rows fetched before they are read
 
 // A row-major table, and the sum of a bag.
 template <typename T>
@@ -45,8 +45,17 @@ class Summed {
   int64_t add(C* sum, C* spare, int64_t bag) const {
     std::fill_n(sum, width_, C{0});
     int64_t rows = 0;
+    const int64_t begin = bags_.begin(bag);
     const int64_t end = bags_.end(bag);
-    for (int64_t i = bags_.begin(bag); i < end; ++i) {
+    if constexpr (!is_small_float<T>) {
+      if (weights_ == nullptr) {
+        const int64_t* index = bags_.indices + begin;
+        lines_.add_rows(sum, table_, width_, index, end - begin, bags_.padding,
+                        bags_.count - begin);
+        return end - begin - std::count(index, index + (end - begin), bags_.padding);
+      }
+    }
+    for (int64_t i = begin; i < end; ++i) {
       if (i + kAhead < bags_.count) {
         fetch(row(bags_.indices[i + kAhead]));
       }

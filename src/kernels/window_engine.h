@@ -20,6 +20,10 @@ struct WindowLines {
   void (*spread)(T* sum, int64_t stride, const T* in, int64_t count);
   // sum[i] += in[i] * factor.
   void (*add_scaled)(T* sum, const T* in, T factor, int64_t count);
+  // sum[i] += the elements i of the rows index[0 .. rows) of a table of `width` columns, in order;
+  // those equal to `skipped` are left out. `ahead` indices may be read: rows to fetch early.
+  void (*add_rows)(T* sum, const T* table, int64_t width, const int64_t* index, int64_t rows,
+                   int64_t skipped, int64_t ahead);
 };
 
 // Sums over corners (grid_sample.h): out[p] (+)= sum over k of weight[k * step + p] *

@@ -65,9 +65,58 @@ void add_scaled_line(T* __restrict sum, const T* __restrict in, T factor, int64_
   }
 }
 
+// Columns [first, first + kColumns) stay in registers from row to row.
+inline constexpr int64_t kRowBytes = 256;
+inline constexpr int64_t kFetched = 16;
+
+template <typename T, int64_t kColumns>
+[[gnu::always_inline]] inline void add_row_columns(T* __restrict sum, const T* __restrict table,
+                                                   int64_t width, const int64_t* index,
+                                                   int64_t rows, int64_t skipped, int64_t ahead) {
+  T sums[kColumns];
+  for (int64_t i = 0; i < kColumns; ++i) {
+    sums[i] = sum[i];
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    if (r + kFetched < ahead) {
+      const T* next = table + index[r + kFetched] * width;
+      for (int64_t i = 0; i < kColumns; i += 64 / static_cast<int64_t>(sizeof(T))) {
+        __builtin_prefetch(next + i);
+      }
+    }
+    if (index[r] == skipped) {
+      continue;
+    }
+    const T* row = table + index[r] * width;
+    for (int64_t i = 0; i < kColumns; ++i) {
+      sums[i] = static_cast<T>(sums[i] + row[i]);
+    }
+  }
+  for (int64_t i = 0; i < kColumns; ++i) {
+    sum[i] = sums[i];
+  }
+}
+
 template <typename T>
-constexpr WindowLines<T> kWindowLines{max_at_line<T>, max_line<T>, add_line<T>, spread_line<T>,
-                                      add_scaled_line<T>};
+void add_rows_lines(T* __restrict sum, const T* __restrict table, int64_t width,
+                    const int64_t* index, int64_t rows, int64_t skipped, int64_t ahead) {
+  constexpr int64_t kColumns = kRowBytes / sizeof(T);
+  constexpr int64_t kFew = 32 / sizeof(T);
+  int64_t first = 0;
+  for (; first + kColumns <= width; first += kColumns) {
+    add_row_columns<T, kColumns>(sum + first, table + first, width, index, rows, skipped, ahead);
+  }
+  for (; first + kFew <= width; first += kFew) {
+    add_row_columns<T, kFew>(sum + first, table + first, width, index, rows, skipped, ahead);
+  }
+  for (; first < width; ++first) {
+    add_row_columns<T, 1>(sum + first, table + first, width, index, rows, skipped, 0);
+  }
+}
+
+template <typename T>
+constexpr WindowLines<T> kWindowLines{max_at_line<T>, max_line<T>,        add_line<T>,
+                                      spread_line<T>, add_scaled_line<T>, add_rows_lines<T>};
 
 // Samples [first, count), one by one.
 template <typename T>
