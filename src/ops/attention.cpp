@@ -227,9 +227,10 @@ Tensor to_heads(const Tensor& x, IntArrayRef batch, int64_t own_heads) {
 
 // 1 for the weights that dropout keeps, 0 for the others: drawn in the order and the dtype of the
 // weights. An operator of its own, for capture has to keep the order in which numbers are drawn.
-Tensor draw_kept(const Tensor& q, const Tensor& k, double dropout) {
-  IntList shape(q.sizes());
-  shape.back() = k.size(-2);
+Tensor draw_kept(const Tensor& q, const Tensor& k, const IntList& batch, double dropout) {
+  IntList shape(batch);
+  shape.push_back(q.size(-2));
+  shape.push_back(k.size(-2));
   return _dropout_noise(make_tensor(shape, q.dtype(), q.device()), 1 - dropout, 1, false);
 }
 
@@ -245,10 +246,11 @@ Tensor attention_wide(const Tensor& q, const Tensor& k, const Tensor& v, const T
          "heads in query, got ",
          q.size(-3), ", ", k.size(-3), " and ", v.size(-3));
   }
+  IntList batch = shares ? IntList(q_batch) : broadcast_shapes(q_batch, k_batch, kName);
   Tensor keep;
   double keep_scale = 1;
   if (dropout > 0) {
-    keep = draw_kept(q, k, dropout);
+    keep = draw_kept(q, k, batch, dropout);
     keep_scale = dropout == 1 ? 0 : 1 / (1 - dropout);
   }
   bool fused = (q.is_floating_point() && !is_float8(q.dtype())) && q.size(-1) > 0 &&
@@ -256,7 +258,6 @@ Tensor attention_wide(const Tensor& q, const Tensor& k, const Tensor& v, const T
   if (!fused || (q.dim() != 4 && shares)) {
     return attention_open(q, k, v, mask, keep, causal, factor, keep_scale);
   }
-  IntList batch = shares ? IntList(q_batch) : broadcast_shapes(q_batch, k_batch, kName);
   int64_t count = batch.empty() ? 1 : batch.back();
   Tensor mask4;
   if (mask.defined()) {

@@ -79,7 +79,7 @@ void check_statistics_out(const Invocation& inv) {
   const bool trains = inv.arguments[training].to_bool();
   for (int i = 1; inv.form == Form::Out && !trains && i < 3; ++i) {
     const Tensor& out = inv.results[i].tensor();
-    if (out.numel() != 0 && out.dim() != 1) {
+    if (out.dim() != 1) {
       fail(ErrorKind::Runtime, inv.op->name(), "expected statistics of 1 dimension in out=, got ",
            out.sizes());
     }

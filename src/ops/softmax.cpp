@@ -41,8 +41,10 @@ void softmax_gradient(Gradient& g) {
     return;
   }
   // The difference first: where one probability is near 1, its products would cancel.
-  Tensor total = sum(mul(g.grad(), y), {g.integer(1)}, true, std::nullopt);
-  g.set(0, mul(y, sub(g.grad(), total)));
+  y = to(y, compute_dtype(y.dtype()));
+  Tensor grad = to(g.grad(), y.dtype());
+  Tensor total = sum(mul(grad, y), {g.integer(1)}, true, std::nullopt);
+  g.set(0, mul(y, sub(grad, total)));
 }
 
 void log_softmax_gradient(Gradient& g) {
@@ -51,8 +53,10 @@ void log_softmax_gradient(Gradient& g) {
     g.set(0, _log_softmax_backward(g.grad(), y, g.integer(1)));
     return;
   }
-  Tensor total = sum(g.grad(), {g.integer(1)}, true, std::nullopt);
-  g.set(0, sub(g.grad(), mul(exp(y), total)));
+  y = to(y, compute_dtype(y.dtype()));
+  Tensor grad = to(g.grad(), y.dtype());
+  Tensor total = sum(grad, {g.integer(1)}, true, std::nullopt);
+  g.set(0, sub(grad, mul(exp(y), total)));
 }
 
 void check_softmax_gradient(const Tensor& grad, const Tensor& output, DType input_dtype) {
@@ -144,6 +148,13 @@ Tensor softmax_of(const Tensor& self, int64_t dim, std::optional<DType> dtype, b
   return logarithm ? _log_softmax(x, dim) : _softmax(x, dim);
 }
 
+// Integers are converted where a dtype is asked for.
+void check_softmax(const Invocation& inv) {
+  if (inv.arguments[2].is_none()) {
+    expect_floating(inv);
+  }
+}
+
 }  // namespace
 
 RUSHLIGHT_OPERATORS(softmax) {
@@ -174,14 +185,14 @@ RUSHLIGHT_OPERATORS(softmax) {
       .composition([](const Tensor& self, int64_t dim, std::optional<DType> dtype) -> Tensor {
         return softmax_of(self, dim, dtype, false);
       })
-      .check(expect_floating);
+      .check(check_softmax);
   op("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
      kFunction | kMethod | kOut)
       .doc("log(softmax(x)) along a dimension, exact.")
       .composition([](const Tensor& self, int64_t dim, std::optional<DType> dtype) -> Tensor {
         return softmax_of(self, dim, dtype, true);
       })
-      .check(expect_floating);
+      .check(check_softmax);
 
   op("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kFunction)
       .doc("softmax that gives zeros where every element along the dimension is -inf.")

@@ -120,3 +120,21 @@ def test_gradients_of_gradients_where_a_query_sees_nothing():
         return nn.functional.scaled_dot_product_attention(q, k, v, mask)
 
     assert torch.autograd.gradgradcheck(attend, (q, k, v))
+
+
+def test_dropout_draws_one_number_for_each_weight():
+    q, k = torch.rand(3, 2, 4), torch.rand(5, 3, 6, 4)
+    v = torch.eye(6).expand(5, 3, 6, 6)
+    torch.manual_seed(3)
+    found = nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+    torch.manual_seed(3)
+    kept = nn.functional.dropout(torch.ones(5, 3, 2, 6), 0.5)
+    weights = torch.softmax(q @ k.transpose(-2, -1) / 2, -1)
+    assert torch.allclose(found, weights * kept)
+
+
+def test_halves_are_computed_in_float_outside_the_common_form():
+    q, k, v = torch.rand(3, 2, 5, 8).bfloat16() * 9
+    found = nn.functional.scaled_dot_product_attention(q, k, v)
+    expected = nn.functional.scaled_dot_product_attention(q.float(), k.float(), v.float())
+    assert found.equal(expected.bfloat16())

@@ -82,3 +82,19 @@ def test_safe_softmax_of_rows_without_elements():
 def test_dropout_gradient_as_an_operator():
     grad, mask = torch.tensor([1.0, 2.0]), torch.tensor([True, False])
     assert torch.ops.aten.native_dropout_backward(grad, mask, 2.0).tolist() == [2.0, 0.0]
+
+
+def test_softmax_of_integers_in_a_given_dtype():
+    x = torch.tensor([[1, 1], [0, 0]])
+    assert torch.softmax(x, 1, dtype=torch.float32).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
+        torch.softmax(x, 1)
+
+
+def test_batch_norm_in_evaluation_writes_flat_statistics():
+    x, out, flat = torch.rand(3, 2), torch.empty(3, 2), torch.empty(0)
+    arguments = (x, None, None, torch.zeros(2), torch.ones(2), False, 0.1, 1e-5)
+    torch.native_batch_norm(*arguments, out=(out, flat, flat.clone()))
+    assert torch.allclose(out, x, atol=1e-4)
+    with pytest.raises(RuntimeError, match="expected statistics of 1 dimension"):
+        torch.native_batch_norm(*arguments, out=(out, torch.empty(2, 2), torch.empty(2)))
