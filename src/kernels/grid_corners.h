@@ -172,6 +172,9 @@ class Corners {
     const auto n = static_cast<size_t>(dims());
     slope.resize(order == Order::Weights ? 0 : n * offset.size());
     bend.resize(order == Order::Bends ? n * n * offset.size() : 0);
+    if (order == Order::Weights && dims() == 2) {
+      return fill_flat(grid, samples);
+    }
     for (int64_t p = 0; p < samples; ++p) {
       const T* at = grid + p * dims();
       Taps<T> taps[3] = {axes_[0].taps(at[0]), axes_[1].taps(at[1]), {1, {0}, {1}, {0}, {0}}};
@@ -202,6 +205,24 @@ class Corners {
   std::vector<T> bend;
 
  private:
+  // Weights alone of planes: what every forward pass fills.
+  void fill_flat(const T* grid, int64_t samples) {
+    const int64_t row = strides_[1];
+    for (int64_t p = 0; p < samples; ++p) {
+      const Taps<T> across = axes_[0].taps(grid[2 * p]);
+      const Taps<T> down = axes_[1].taps(grid[2 * p + 1]);
+      auto i = static_cast<size_t>(p);
+      for (size_t y = 0; y < static_cast<size_t>(down.count); ++y) {
+        for (size_t x = 0; x < static_cast<size_t>(across.count); ++x) {
+          const int64_t place = across.at[x] + down.at[y] * row;
+          offset[i] = static_cast<int32_t>((across.at[x] | down.at[y]) < 0 ? -1 : place);
+          weight[i] = across.weight[x] * down.weight[y];
+          i += kSampleBlock;
+        }
+      }
+    }
+  }
+
   void put(int corner, int64_t p, const Taps<T> (&taps)[3], const std::array<int, 3>& tap,
            Order order) {
     const size_t i = at(corner) + static_cast<size_t>(p);
