@@ -33,46 +33,46 @@ void expect_shiftable(Elementwise& e, const char* op) {
 }  // namespace
 
 RUSHLIGHT_OPERATORS(comparison) {
-  op("eq.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("eq.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("Whether each pair is equal.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) == e.in(1); });
-  op("ne.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("ne.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("Whether each pair differs.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) != e.in(1); });
-  op("lt.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("lt.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("self < other.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) < e.in(1); });
-  op("le.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("le.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("self <= other.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) <= e.in(1); });
-  op("gt.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("gt.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("self > other.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) > e.in(1); });
-  op("ge.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("ge.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("self >= other.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) >= e.in(1); });
-  op("not_equal.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("not_equal.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("Another name of ne.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) != e.in(1); });
-  op("less.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("less.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("Another name of lt.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) < e.in(1); });
-  op("less_equal.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("less_equal.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("Another name of le.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) <= e.in(1); });
-  op("greater.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("greater.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("Another name of gt.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) > e.in(1); });
-  op("greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
+  op("greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
       .doc("Another name of ge.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) >= e.in(1); });
-  op("logical_and(Tensor self, Tensor other) -> Tensor", kUnary)
+  op("logical_and(Tensor self, Tensor other) -> Tensor", kUnary | kLeafOut)
       .doc("Whether both are non-zero.")
       .elementwise(Rule::Logical, [](Elementwise& e) { return e.in(0) & e.in(1); });
-  op("logical_or(Tensor self, Tensor other) -> Tensor", kUnary)
+  op("logical_or(Tensor self, Tensor other) -> Tensor", kUnary | kLeafOut)
       .doc("Whether either is non-zero.")
       .elementwise(Rule::Logical, [](Elementwise& e) { return e.in(0) | e.in(1); });
-  op("logical_xor(Tensor self, Tensor other) -> Tensor", kUnary)
+  op("logical_xor(Tensor self, Tensor other) -> Tensor", kUnary | kLeafOut)
       .doc("Whether exactly one is non-zero.")
       .elementwise(Rule::Logical, [](Elementwise& e) { return e.in(0) ^ e.in(1); });
   op("bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)

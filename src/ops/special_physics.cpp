@@ -77,19 +77,20 @@ Tensor polynomial_of(const Tensor& x, const Tensor& n, std::string_view name,
 
 // The kernel knows its own name, for errors.
 #define RUSHLIGHT_MAPPED(name, argument, function, text)                                 \
-  op("special_" name "(Tensor " argument ") -> Tensor", kFunction | kOut)                \
+  op("special_" name "(Tensor " argument ") -> Tensor", kFunction | kOut | kLeafOut)     \
       .doc(text)                                                                         \
       .kernel([](const Tensor& self) -> Tensor { return mapped(self, name, function); }) \
       .not_differentiable()                                                              \
       .casts_out()
 
-#define RUSHLIGHT_POLYNOMIAL(name, function, text)                                                 \
-  op("special_" name "(Tensor x, Tensor n) -> Tensor", kFunction | kOut | kNumbers | kNumberFirst) \
-      .doc(text)                                                                                   \
-      .kernel([](const Tensor& x, const Tensor& n) -> Tensor {                                     \
-        return polynomial_of(x, n, name, kernels::function<float>, kernels::function<double>);     \
-      })                                                                                           \
-      .not_differentiable()                                                                        \
+#define RUSHLIGHT_POLYNOMIAL(name, function, text)                                             \
+  op("special_" name "(Tensor x, Tensor n) -> Tensor",                                         \
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)                                    \
+      .doc(text)                                                                               \
+      .kernel([](const Tensor& x, const Tensor& n) -> Tensor {                                 \
+        return polynomial_of(x, n, name, kernels::function<float>, kernels::function<double>); \
+      })                                                                                       \
+      .not_differentiable()                                                                    \
       .casts_out()
 
 RUSHLIGHT_OPERATORS(special_physics) {

@@ -321,7 +321,7 @@ RUSHLIGHT_OPERATORS(unary) {
                      return ~e.in(0);
                    })
       .not_differentiable();
-  op("logical_not(Tensor self) -> Tensor", kUnary)
+  op("logical_not(Tensor self) -> Tensor", kUnary | kLeafOut)
       .doc("Whether each element is zero.")
       .elementwise(Rule::Logical, [](Elementwise& e) { return ~e.in(0); });
 }

@@ -160,3 +160,14 @@ def test_save_on_cpu():
         y = x * x
     y.sum().backward()
     assert x.grad.tolist() == [4.0]
+
+
+@pytest.mark.parametrize("name", ["eq", "logical_or", "bessel_j0", "airy_ai"])
+def test_results_without_gradient_are_written_to_a_leaf(name: str) -> None:
+    x = torch.tensor([0.5, 2.0])
+    out = torch.zeros(2, requires_grad=True)
+    function = getattr(torch, name, None) or getattr(torch.special, name)
+    arguments = (x, x) if name in ("eq", "logical_or") else (x,)
+    assert function(*arguments, out=out) is out
+    assert out.grad_fn is None and out.requires_grad
+    assert torch.equal(out.detach(), function(*arguments).to(torch.float32))
