@@ -120,12 +120,12 @@ void read_all(T* dense, const T* base, const IndexSpace& space, const Plan& plan
 }
 
 // Positions of one block and one part of the line, in the order of the index.
-template <Update U, typename T>
-void write_part(T* base, const T* dense, const IndexSpace& space, const Plan& plan, int64_t first,
+template <Update U, typename T, typename G>
+void write_part(T* base, const G* dense, const IndexSpace& space, const Plan& plan, int64_t first,
                 int64_t last) {
   for (int64_t i = 0; i < space.count; ++i) {
     T* to = base + space.offsets[i];
-    const T* from = dense + i * space.dense_index;
+    const G* from = dense + i * space.dense_index;
     if (plan.base_stride == 1 && plan.dense_stride == 1) {
       for (int64_t k = first; k < last; ++k) {
         to[k] = updated<U>(to[k], from[k]);
@@ -140,8 +140,8 @@ void write_part(T* base, const T* dense, const IndexSpace& space, const Plan& pl
 }
 
 // Tasks never share a written element: they differ in the block or in the part of the line.
-template <Update U, typename T>
-void write_all(T* base, const T* dense, const IndexSpace& space, const Plan& plan) {
+template <Update U, typename T, typename G>
+void write_all(T* base, const G* dense, const IndexSpace& space, const Plan& plan) {
   constexpr int64_t kPart = 64;
   const int64_t blocks = plan.blocks.count();
   const int64_t parts = (plan.line + kPart - 1) / kPart;
@@ -187,6 +187,15 @@ void write_indexed(const Tensor& base, const Tensor& dense, const IndexSpace& sp
     return;
   }
   const Plan plan(space);
+  if (updates_in_float(base, dense, update)) {
+    update_in_float(
+        base, update,
+        [&]<typename G, Update U>(const Tensor& wide, G, std::integral_constant<Update, U>) {
+          write_all<U>(static_cast<float*>(wide.data()), static_cast<const G*>(dense.data()), space,
+                       plan);
+        });
+    return;
+  }
   by_update_and_type(update, base.dtype(),
                      [&]<typename T, Update U>(T, std::integral_constant<Update, U>) {
                        write_all<U>(static_cast<T*>(base.data()),

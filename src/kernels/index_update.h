@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/copy.h"
 #include "kernels/element.h"
 #include "kernels/element_type.h"
 #include "kernels/index.h"
@@ -7,8 +8,8 @@
 namespace rushlight::kernels {
 
 // The update as a function of types and kind known at compile time.
-template <Update U, typename T>
-T updated(T old, T given) {
+template <Update U, typename T, typename G>
+T updated(T old, G given) {
   if constexpr (U == Update::Set) {
     return given;
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -65,6 +66,26 @@ void by_update_and_type(Update update, DType dtype, F&& function) {
       }
     }
   });
+}
+
+// Whether sums and products in `base` are taken in float and rounded at the end: those of halves,
+// where there is a given value for each place or more.
+inline bool updates_in_float(const Tensor& base, const Tensor& given, Update update) {
+  return (update == Update::Add || update == Update::Mul) && is_reduced_floating(base.dtype()) &&
+         base.is_contiguous() && given.numel() >= base.numel();
+}
+
+// Calls function(float copy of base, type of the halves, constant of the update), then rounds.
+template <typename F>
+void update_in_float(const Tensor& base, Update update, F&& function) {
+  const Tensor wide = as_dtype(base, DType::Float32);
+  const auto by_type = [&]<Update U>(std::integral_constant<Update, U> constant) {
+    base.dtype() == DType::Float16 ? function(wide, Half{}, constant)
+                                   : function(wide, BFloat16{}, constant);
+  };
+  update == Update::Add ? by_type(std::integral_constant<Update, Update::Add>())
+                        : by_type(std::integral_constant<Update, Update::Mul>());
+  copy(base, wide);
 }
 
 }  // namespace rushlight::kernels

@@ -62,8 +62,8 @@ struct Space {
 };
 
 // Calls visit(base element, dense element) for a group and a part of its lines.
-template <typename T, typename Visit>
-void walk(const Space& space, T* base, T* dense, const int64_t* index, int64_t group, int64_t first,
+template <typename B, typename T, typename Visit>
+void walk(const Space& space, B* base, T* dense, const int64_t* index, int64_t group, int64_t first,
           int64_t end, Visit&& visit) {
   const Steps at = space.place(group);
   base += at.base;
@@ -120,13 +120,22 @@ void scatter_along(const Tensor& base, int64_t dim, const Tensor& index, const T
   }
   const Space space(base, source, index, dim);
   const auto* indices = index.data_ptr<int64_t>();
-  by_update_and_type(
-      update, base.dtype(), [&]<typename T, Update U>(T, std::integral_constant<Update, U>) {
-        for_parts(space, !space.last, [&](int64_t group, int64_t first, int64_t end) {
-          walk(space, static_cast<T*>(base.data()), static_cast<T*>(source.data()), indices, group,
-               first, end, [](T& old, T& given) { old = updated<U>(old, given); });
-        });
-      });
+  const auto write = [&]<typename B, typename T, Update U>(B* to, T* from,
+                                                           std::integral_constant<Update, U>) {
+    for_parts(space, !space.last, [&](int64_t group, int64_t first, int64_t end) {
+      walk(space, to, from, indices, group, first, end,
+           [](B& old, T& given) { old = updated<U>(old, given); });
+    });
+  };
+  if (updates_in_float(base, index, update)) {
+    update_in_float(base, update, [&]<typename T>(const Tensor& wide, T, auto kind) {
+      write(static_cast<float*>(wide.data()), static_cast<T*>(source.data()), kind);
+    });
+    return;
+  }
+  by_update_and_type(update, base.dtype(), [&]<typename T>(T, auto kind) {
+    write(static_cast<T*>(base.data()), static_cast<T*>(source.data()), kind);
+  });
 }
 
 }  // namespace rushlight::kernels

@@ -8,6 +8,7 @@
 #include "ops/gradient.h"
 #include "ops/promotion.h"
 #include "ops/reads_result.h"
+#include "ops/rows.h"
 
 namespace rushlight {
 
@@ -73,12 +74,38 @@ Tensor scaled(const Tensor& grad, const Scalar& alpha) {
   return alpha == Scalar(1) ? grad : mul(grad, alpha);
 }
 
+// The dimensions of `from` over which a gradient of that shape is summed for an argument of `to`.
+IntList summed_dims(IntArrayRef from, IntArrayRef to) {
+  IntList dims;
+  const size_t lead = from.size() - to.size();
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (d < lead || (to[d - lead] == 1 && from[d] != 1)) {
+      dims.push_back(static_cast<int64_t>(d));
+    }
+  }
+  return dims;
+}
+
+// grad * other for an argument of `sizes`: where it was broadcast, summed in the pass that
+// multiplies, and rounded once. Columns of float are faster summed in a pass of their own.
+Tensor product_for(const Tensor& grad, const Tensor& other, IntArrayRef sizes) {
+  const IntList dims = summed_dims(grad.sizes(), sizes);
+  const bool half = is_reduced_floating(grad.dtype());
+  if (dims.empty() || (!half && dims.back() + 1 != grad.dim())) {
+    return mul(grad, other);
+  }
+  if (thread_state.grad_mode || grad.dtype() != other.dtype()) {
+    return sum(_product(grad, other, true), dims, true);
+  }
+  return _product_sum(grad, other, dims, true);
+}
+
 void multiply_gradient(Gradient& g) {
   for (int mine : {0, 1}) {
     if (g.needs(mine)) {
       const Value& other = g.value(1 - mine);
       g.set(mine, other.is_number() ? mul(g.grad(), other.to_scalar())
-                                    : mul(g.grad(), g.tensor(1 - mine)));
+                                    : product_for(g.grad(), g.tensor(1 - mine), g.sizes(mine)));
     }
   }
 }
@@ -100,19 +127,19 @@ Expr log_add_exp(Elementwise& e, bool base2) {
   return loop::where(a == b, a + (base2 ? 1.0 : 0.6931471805599453), sum);
 }
 
-// Equal arguments, infinite ones too, share the gradient.
+// Equal infinities share the gradient, as all equal arguments do.
+Expr log_add_exp_share(Elementwise& e) {
+  Expr a = e.in(1);
+  Expr b = e.in(2);
+  Expr equal = (a == b) & (loop::abs(a) == HUGE_VAL);
+  return e.in(0) * loop::sigmoid(loop::where(equal, 0.0, a - b) * e.scalar(3));
+}
+
 void log_add_exp_gradient(Gradient& g, double log_base) {
-  Tensor a = g.tensor(0);
-  Tensor b = g.tensor(1);
-  Tensor gap = masked_fill(sub(a, b), eq(a, b), Scalar(0));
-  if (log_base != 1.0) {
-    gap = mul(gap, Scalar(log_base));
-  }
-  if (g.needs(0)) {
-    g.set(0, mul(g.grad(), sigmoid(gap)));
-  }
-  if (g.needs(1)) {
-    g.set(1, mul(g.grad(), sigmoid(neg(gap))));
+  for (int mine : {0, 1}) {
+    if (g.needs(mine)) {
+      g.set(mine, _logaddexp_share(g.grad(), g.tensor(mine), g.tensor(1 - mine), log_base));
+    }
   }
 }
 
@@ -161,6 +188,18 @@ RUSHLIGHT_OPERATORS(binary) {
                      return e.dtype() == DType::Bool ? e.in(0) & e.in(1) : e.in(0) * e.in(1);
                    })
       .gradient("self:other other:self", multiply_gradient);
+  op("_product(Tensor self, Tensor other, bool wide) -> Tensor", kInternal)
+      .doc("self * other; `wide`: of halves in float.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) * e.in(1); });
+  Entry product_sum =
+      op("_product_sum(Tensor self, Tensor other, int[] dim, bool keepdim) -> Tensor", kInternal)
+          .doc("sum(self * other) over dimensions, rounded once.");
+  product_sum
+      .body(Kind::Reduction,
+            make_reduction(
+                product_sum.entry().schema,
+                {loop::Combine::Sum, [](Rows& r) -> Expr { return r.in(0) * r.in(1); }, {}}))
+      .not_differentiable();
   op("div.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("self / other; integers give floats.")
       .elementwise(Rule::Float, [](Elementwise& e) { return e.in(0) / e.in(1); });
@@ -294,6 +333,10 @@ RUSHLIGHT_OPERATORS(binary) {
                   }
                 })
       .check(expect_floating);
+  op("_logaddexp_share(Tensor grad, Tensor self, Tensor other, float log_base) -> Tensor",
+     kInternal)
+      .doc("Gradient of logaddexp by self.")
+      .elementwise(Rule::Promote, log_add_exp_share);
   op("logaddexp(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("log(exp(self) + exp(other)), without overflow.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, false); })

@@ -100,7 +100,9 @@ class Gradients {
         }
         continue;
       }
-      g.set(argument, derived.op == nullptr ? g.grad() : call_derived(*derived.op, g));
+      // Products of halves that are to be summed are rounded once, after the sum.
+      bool summed = g.sizes(argument) != g.grad().sizes();
+      g.set(argument, derived.op == nullptr ? g.grad() : call_derived(*derived.op, g, summed));
     }
   }
 
@@ -171,7 +173,7 @@ class Gradients {
       return *slot;
     }
     auto op = std::make_unique<Operator>();
-    op->schema = gradient_schema(argument, probed.reads);
+    op->schema = gradient_schema(argument);
     op->variants = kInternal;
     op->family = forward_.family;
     op->doc = "Gradient of " + forward_.schema.full_name() + ".";
@@ -186,26 +188,37 @@ class Gradients {
       if (!result) {
         return loop::constant(0, e.dtype());
       }
-      return loop::rewrite(result, [&](Expr x) { return same(x, stand_in) ? input : x; });
+      result = loop::rewrite(result, [&](Expr x) { return same(x, stand_in) ? input : x; });
+      // By an input that is narrower than the rest the derivative is narrow, as is no other body.
+      return result.dtype() == e.dtype() ? result : loop::cast(result, e.dtype());
     });
     slot->op = std::move(op);
     return *slot;
   }
 
-  // The forward arguments behind the gradient; tensors that no gradient reads become optional, but
-  // the one differentiated must be there for its place.
-  Schema gradient_schema(int argument, uint64_t reads) {
+  // The forward arguments behind the gradient, and whether halves are to be returned as float.
+  Schema gradient_schema(int argument) {
     Schema schema = forward_.schema;
     schema.name = forward_.schema.name + "_gradient";
     schema.overload = forward_.schema.overload + std::to_string(argument);
     Argument grad;
     grad.name = "grad";
+    if (schema.arguments.back().name == kWide) {
+      schema.arguments.pop_back();
+    }
     schema.arguments.insert(schema.arguments.begin(), grad);
-    (void)reads;
+    Argument wide;
+    wide.name = kWide;
+    wide.type = SchemaType::Bool;
+    wide.keyword_only = true;
+    wide.has_default = true;
+    wide.default_value = Value(false);
+    wide.default_text = "False";
+    schema.arguments.push_back(wide);
     return schema;
   }
 
-  Tensor call_derived(const Operator& op, Gradient& g) {
+  Tensor call_derived(const Operator& op, Gradient& g, bool wide) {
     std::vector<Value> arguments;
     arguments.push_back(Value::borrow(g.grad()));
     size_t count = forward_.schema.arguments.size();
@@ -215,6 +228,9 @@ class Gradients {
       const Argument& declared = forward_.schema.arguments[i];
       int argument = static_cast<int>(i);
       bool saved = forward_.saved_arguments >> i & 1;
+      if (declared.name == kWide) {
+        continue;
+      }
       if (declared.type != SchemaType::Tensor) {
         arguments.push_back(g.value(argument));
       } else if (saved) {
@@ -232,6 +248,7 @@ class Gradients {
         arguments.push_back(g.value(argument).is_number() ? g.value(argument) : Value(false));
       }
     }
+    arguments.push_back(Value(wide));
     Value result;
     Invocation inv{&op, Form::Functional, static_cast<uint8_t>(arguments.size()),
                    1,   arguments.data(), &result};

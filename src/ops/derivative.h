@@ -7,6 +7,9 @@
 
 namespace rushlight {
 
+// The name of the attribute by which halves are returned in the dtype that is computed in.
+constexpr std::string_view kWide = "wide";
+
 // Sets op.gradient and what it saves. Each input's gradient is an element-wise operator of its own
 // (named after the operator and the input), so it differentiates again.
 void derive_gradient(Operator& op, Rule rule, ElementwiseFunction function);

@@ -23,8 +23,9 @@ struct Roles {
   std::vector<int> promoting_scalars;
   std::vector<int> attributes;        // bool, int, str, dtype: part of the signature
   std::vector<int> optional_scalars;  // their presence is part of the signature
+  int wide;                           // the attribute that says so; -1: none
 
-  explicit Roles(const Schema& schema) {
+  explicit Roles(const Schema& schema) : wide(schema.find(kWide)) {
     for (size_t i = 0; i < schema.arguments.size(); ++i) {
       const Argument& argument = schema.arguments[i];
       int at = static_cast<int>(i);
@@ -117,7 +118,7 @@ DType ElementwiseBody::promoted(const Operator& op, const Invocation& inv) const
   if (rule_ == Rule::Float && is_integral(dtype, true)) {
     dtype = default_dtype();
   }
-  return dtype;
+  return roles_.wide >= 0 && inv.arguments[roles_.wide].to_bool() ? compute_dtype(dtype) : dtype;
 }
 
 void ElementwiseBody::check_dtypes(const Operator& op, const Invocation& inv) const {

@@ -90,9 +90,11 @@ void follow_output_options(const Invocation& inv) {
   inv.arguments[dtype + 2] = Value(out.device());
 }
 
-// Kernels compute real numbers: what goes to a complex out= is copied there.
+// Kernels compute real numbers: what goes to a complex out= is copied there. Compositions that
+// write their results have a say in their dtype first.
 bool needs_complex_copy(const Invocation& inv) {
-  if (inv.form != Form::Out || inv.op->family == "random") {  // both parts are drawn
+  const bool draws = inv.op->family == "random";  // both parts are drawn
+  if (inv.form != Form::Out || inv.op->kind == Kind::Composition || draws) {
     return false;
   }
   bool complex_result = false;

@@ -239,8 +239,10 @@ Tensor bce_with_logits_of(const Tensor& self, const Tensor& target, const Tensor
 }
 
 Expr huber(Elementwise& e, Expr delta) {
-  Expr gap = loop::abs(e.in(0) - e.in(1));
-  return loop::where(gap < delta, gap * gap * 0.5, delta * (gap - delta * 0.5));
+  Expr gap = e.in(0) - e.in(1);
+  Expr size = loop::abs(gap);
+  // Not the square of the size, which has no second derivative at zero.
+  return loop::where(size < delta, gap * gap * 0.5, delta * (size - delta * 0.5));
 }
 
 const char* cross_entropy_node(const Invocation& inv) {
@@ -326,8 +328,10 @@ RUSHLIGHT_OPERATORS(loss) {
       .doc("Squared below beta, absolute above.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
         Expr beta = e.scalar(2);
-        Expr gap = loop::abs(e.in(0) - e.in(1));
-        return loop::where(gap < beta, gap * gap * 0.5 / beta, gap - beta * 0.5);
+        Expr gap = e.in(0) - e.in(1);
+        Expr size = loop::abs(gap);
+        // Not the square of the size, which has no second derivative at zero.
+        return loop::where(size < beta, gap * gap * 0.5 / beta, size - beta * 0.5);
       });
   op("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
      kNN | kOut)
@@ -386,6 +390,10 @@ RUSHLIGHT_OPERATORS(loss) {
       .composition(bce_of)
       .node("BinaryCrossEntropyBackward0")
       .check(expect_one_floating_dtype);
+  op("_bce_with_logits_backward(Tensor grad, Tensor self, Tensor target) -> Tensor", kInternal)
+      .doc("Gradient of _bce_with_logits by self.")
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) { return e.in(0) * (loop::sigmoid(e.in(1)) - e.in(2)); });
   op("_bce_with_logits(Tensor self, Tensor target) -> Tensor", kInternal)
       .doc("(1 - t) x - log_sigmoid(x).")
       .elementwise(Rule::Promote,
@@ -397,7 +405,7 @@ RUSHLIGHT_OPERATORS(loss) {
                    })
       .gradient("self target", [](Gradient& g) {
         if (g.needs(0)) {
-          g.set(0, mul(g.grad(), sub(sigmoid(g.tensor(0)), g.tensor(1))));
+          g.set(0, _bce_with_logits_backward(g.grad(), g.tensor(0), g.tensor(1)));
         }
         if (g.needs(1)) {
           g.set(1, neg(mul(g.grad(), g.tensor(0))));

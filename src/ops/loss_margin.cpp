@@ -4,11 +4,16 @@
 #include <algorithm>
 #include <numbers>
 
+#include "ops/elementwise.h"
+#include "ops/gradient.h"
 #include "ops/loss.h"
 #include "ops/operator.h"
 #include "ops/promotion.h"
 
 namespace rushlight {
+
+using loop::Expr;
+
 namespace {
 
 Tensor sum_along(const Tensor& x, int64_t dim) {
@@ -114,7 +119,19 @@ Tensor soft_margin(const Tensor& self, const Tensor& target, int64_t reduction) 
   if (!(self.sizes() == target.sizes())) {
     broadcast_shapes(self.sizes(), target.sizes(), "soft_margin_loss");
   }
-  return reduce_loss(neg(log_sigmoid(mul(target, self))), reduction);
+  return reduce_loss(_soft_margin(self, target), reduction);
+}
+
+// log(1 + exp(-target * self)), without overflow.
+Expr soft_margin_of(Elementwise& e) {
+  Expr margin = e.in(0) * e.in(1);
+  Expr zero = loop::constant(0, e.dtype());
+  return loop::log1p(loop::exp(-loop::abs(margin))) - loop::min(margin, zero);
+}
+
+// By the first factor of the margin, and so, with the two exchanged, by the second.
+Expr soft_margin_share(Elementwise& e) {
+  return -e.in(0) * (e.in(2) * loop::sigmoid(-(e.in(1) * e.in(2))));
 }
 
 Tensor multi_margin(const Tensor& self, const Tensor& target, Scalar p, Scalar margin,
@@ -222,6 +239,19 @@ RUSHLIGHT_OPERATORS(loss_margin) {
      kFunction)
       .doc("Negative log-likelihood of Poisson counts.")
       .composition(poisson_nll);
+  op("_soft_margin_backward(Tensor grad, Tensor self, Tensor target) -> Tensor", kInternal)
+      .doc("Gradient of _soft_margin by self.")
+      .elementwise(Rule::Promote, soft_margin_share);
+  op("_soft_margin(Tensor self, Tensor target) -> Tensor", kInternal)
+      .doc("log(1 + exp(-target * self)).")
+      .elementwise(Rule::Float, soft_margin_of)
+      .gradient("self target", [](Gradient& g) {
+        for (int mine : {0, 1}) {
+          if (g.needs(mine)) {
+            g.set(mine, _soft_margin_backward(g.grad(), g.tensor(mine), g.tensor(1 - mine)));
+          }
+        }
+      });
   op("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", kNN | kOut)
       .doc("log(1 + exp(-target * x)).")
       .composition(soft_margin)

@@ -62,6 +62,9 @@ Tensor matrix_norm_number(const Tensor& self, Scalar ord, IntArrayRef dim, bool 
     --rest;
   }
   const Tensor sums = linalg_vector_norm(self, Scalar(1.0), {summed}, keepdim, dtype);
+  if (order > 0 && sums.size(rest) == 0) {
+    return sum(sums, {rest}, keepdim, std::nullopt);  // the greatest of no sums is zero
+  }
   return order > 0 ? amax(sums, {rest}, keepdim) : amin(sums, {rest}, keepdim);
 }
 

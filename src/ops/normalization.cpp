@@ -10,6 +10,7 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 
@@ -285,7 +286,7 @@ RUSHLIGHT_OPERATORS(normalization) {
           kInternal)
            .doc("Normalises rows to mean 0 and variance 1, then scales and shifts."),
        {{full, reduced, reduced}, layer_norm_row})
-      .gradient("self weight result1 result2", layer_norm_gradient);
+      .gradient("self weight result1 result2", wide_second_order(layer_norm_gradient));
   rows(op("_layer_norm_backward(Tensor self, Tensor grad, Tensor mean, Tensor rstd, "
           "Tensor? weight, int dim) -> Tensor",
           kInternal)
@@ -315,7 +316,7 @@ RUSHLIGHT_OPERATORS(normalization) {
           kInternal)
            .doc("Divides rows by their root mean square, then scales."),
        {{full, reduced}, rms_norm_row})
-      .gradient("self weight result1", rms_norm_gradient);
+      .gradient("self weight result1", wide_second_order(rms_norm_gradient));
   rows(op("_rms_norm_backward(Tensor self, Tensor grad, Tensor scale, Tensor? weight, int dim) "
           "-> Tensor",
           kInternal)

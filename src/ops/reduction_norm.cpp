@@ -6,6 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 
@@ -52,23 +53,23 @@ Tensor vector_norm(const Tensor& self, Scalar ord, std::optional<IntArrayRef> di
   return _normp(x, ord, dims, keepdim);
 }
 
-// d |x|_p / dx = sign(x) (|x| / |x|_p)^(p - 1); 0 where it has no limit.
+// d |x|_p / dx = sign(x) (|x| / |x|_p)^(p - 1); 0 where it has no limit. As one expression: each of
+// the powers alone may leave the range of a half.
+Expr norm_share(Elementwise& e) {
+  Expr x = e.in(1);
+  Expr norm = e.in(2);
+  Expr size = loop::pow(loop::abs(x) / norm, e.scalar(3) - 1.0);
+  Expr sign = loop::where(x < 0.0, loop::constant(-1, e.dtype()), 1.0);
+  Expr none = (x == 0.0) | (norm == 0.0);
+  return loop::where(none, 0.0, e.in(0) * (sign * size));
+}
+
 void norm_gradient(Gradient& g) {
   const Tensor x = g.tensor(0);
   const double p = g.real(1);
   const Tensor grad = restore_dims(g.grad(), g.value(2), g.flag(3), x.dim());
   const Tensor result = restore_dims(g.result(), g.value(2), g.flag(3), x.dim());
-  const Tensor none = eq(result, Scalar(0));
-  const Tensor norm = masked_fill(result, none, Scalar(1));
-  if (p < 2) {
-    const Tensor zero = eq(x, Scalar(0));
-    const Tensor size = masked_fill(pow(abs(x), Scalar(p - 1)), zero, Scalar(0));
-    const Tensor scale = masked_fill(mul(grad, pow(norm, Scalar(1 - p))), none, Scalar(0));
-    g.set(0, mul(mul(sgn(x), size), scale));
-    return;
-  }
-  const Tensor scale = masked_fill(div(grad, pow(norm, Scalar(p - 1))), none, Scalar(0));
-  g.set(0, mul(mul(x, pow(abs(x), Scalar(p - 2))), scale));
+  g.set(0, _norm_share(grad, x, result, p));
 }
 
 Tensor norm_default(const Tensor& self, Scalar p) {
@@ -94,16 +95,17 @@ RUSHLIGHT_OPERATORS(reduction_norm) {
                return x * x;
              },
              [](Rows&, Expr total) { return loop::sqrt(total); }})
-      .gradient("self result", [](Gradient& g) {
-        Tensor x = g.tensor(0);
-        Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), x.dim());
-        Tensor result = restore_dims(g.result(), g.value(1), g.flag(2), x.dim());
-        // Not divided by zero even where that is masked: the quotient's own gradient would be NaN.
-        const Tensor none = eq(result, Scalar(0));
-        const Tensor quotient = div(grad, masked_fill(result, none, Scalar(1)));
-        const Tensor scale = masked_fill(quotient, none, Scalar(0));
-        g.set(0, mul(x, scale));
-      });
+      .gradient("self result", wide_second_order([](Gradient& g) {
+                  Tensor x = g.tensor(0);
+                  Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), x.dim());
+                  Tensor result = restore_dims(g.result(), g.value(1), g.flag(2), x.dim());
+                  // Not divided by zero even where that is masked: the quotient's own gradient
+                  // would be NaN.
+                  const Tensor none = eq(result, Scalar(0));
+                  const Tensor quotient = div(grad, masked_fill(result, none, Scalar(1)));
+                  const Tensor scale = masked_fill(quotient, none, Scalar(0));
+                  g.set(0, mul(x, scale));
+                }));
   reduction(op("_norm0(Tensor self, int[1] dim, bool keepdim) -> Tensor", kInternal)
                 .doc("How many elements are not zero, as a float."),
             {Combine::Sum,
@@ -113,6 +115,9 @@ RUSHLIGHT_OPERATORS(reduction_norm) {
              },
              {}})
       .gradient("", [](Gradient&) {});
+  op("_norm_share(Tensor grad, Tensor self, Tensor norm, float p) -> Tensor", kInternal)
+      .doc("Gradient of the p-norm.")
+      .elementwise(Rule::Promote, norm_share);
   reduction(op("_normp(Tensor self, Scalar p, int[1] dim, bool keepdim) -> Tensor", kInternal)
                 .doc("The p-norm over dimensions, for p that has no shorter form."),
             {Combine::Sum, [](Rows& r) { return loop::pow(loop::abs(r.in(0)), r.scalar(1)); },

@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 
@@ -86,6 +87,23 @@ void var_mean_gradient(Gradient& g) {
   g.set(0, total);
 }
 
+// As in PyTorch, what is reduced whole from halves goes to no wider float.
+void check_variance(const Invocation& inv) {
+  expect_floating(inv);
+  if (inv.form != Form::Out || !inv.arguments[0].is_tensor() || !inv.results[0].is_tensor()) {
+    return;
+  }
+  const Tensor& self = inv.arguments[0].tensor();
+  const DType out = inv.results[0].tensor().dtype();
+  const bool widens =
+      is_reduced_floating(self.dtype()) && is_floating(out) && element_size(out) > 2;
+  const IntList dims = reduced_dims(inv.arguments[1], self.dim(), inv.op->name());
+  if (widens && static_cast<int64_t>(dims.size()) == self.dim()) {
+    fail(ErrorKind::Runtime, "", "std_var_all: Unsupported dtype ", scalar_type_name(self.dtype()),
+         " where out= is ", scalar_type_name(out));
+  }
+}
+
 std::optional<IntArrayRef> no_dims() {
   return std::nullopt;
 }
@@ -103,30 +121,30 @@ RUSHLIGHT_OPERATORS(reduction_variance) {
           kFunction | kMethod | kOut)
            .doc("Variance over dimensions, divided by n - correction (1)."),
        variance_spec(false, false))
-      .gradient("self", var_gradient)
+      .gradient("self", wide_second_order(var_gradient))
       .casts_out()
-      .check(expect_floating);
+      .check(check_variance);
   rows(op("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
           "bool keepdim=False) -> Tensor",
           kFunction | kMethod | kOut)
            .doc("Standard deviation over dimensions, by n - correction (1)."),
        variance_spec(true, false))
-      .gradient("self result", std_gradient)
+      .gradient("self result", wide_second_order(std_gradient))
       .casts_out()
-      .check(expect_floating);
+      .check(check_variance);
   rows(op("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
           "bool keepdim=False) -> (Tensor, Tensor)",
           kFunction)
            .doc("Variance and mean together."),
        variance_spec(false, true))
-      .gradient("self result0", var_mean_gradient)
+      .gradient("self result0", wide_second_order(var_mean_gradient))
       .check(expect_floating);
   rows(op("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
           "bool keepdim=False) -> (Tensor, Tensor)",
           kFunction)
            .doc("Standard deviation and mean together."),
        variance_spec(true, true))
-      .gradient("self result0", var_mean_gradient)
+      .gradient("self result0", wide_second_order(var_mean_gradient))
       .check(expect_floating);
   op("var(Tensor self, bool unbiased=True) -> Tensor", kFunction | kMethod)
       .doc("Variance of all elements.")

@@ -9,6 +9,7 @@
 #include "ops/index_check.h"
 #include "ops/operator.h"
 #include "ops/views.h"
+#include "ops/wide_gradient.h"
 #include "ops/written.h"
 
 namespace rushlight {
@@ -204,8 +205,9 @@ ReduceGradients product_gradients(const Tensor& grad, const Tensor& self, int64_
   const Tensor filled = masked_fill(self, self_zero, 1);
   const Tensor grad_self = div(mul(grad, scatter_reduce(filled, dim, index, src, "prod")), filled);
   const Tensor src_zero = eq(src, 0);
-  const Tensor zeros_at =
-      scatter_add(to(self_zero, src.dtype()), dim, index, to(src_zero, src.dtype()));
+  // A zero of self does not count: the product of the others then is zero by itself, and depends on
+  // self.
+  const Tensor zeros_at = scatter_add(zeros_like(self), dim, index, to(src_zero, src.dtype()));
   const Tensor single = logical_and(src_zero, eq(gather(zeros_at, dim, index), 1));
   const Tensor src_filled = masked_fill(src, single, 1);
   const Tensor others = scatter_reduce(self, dim, index, src_filled, "prod");
@@ -231,14 +233,13 @@ ReduceGradients reduce_gradients(const Tensor& grad, const Tensor& self, int64_t
   return made;
 }
 
-// Where `self` does not take part, its gradient formulas see the identity in its place.
+// Where `self` does not take part, the formula of products sees 1 in its place. That of extremes
+// sees `self`: as in PyTorch, an element of it that happens to equal the result counts as one of
+// those that share.
 Tensor taking_part(const Tensor& self, int64_t dim, const Tensor& index, std::string_view reduce,
                    bool include_self, std::string_view op) {
   const Update update = parse_reduction(reduce, op).update;
-  return include_self || update == Update::Add
-             ? self
-             : scatter(self, dim, index,
-                       update == Update::Mul ? Scalar(1) : identity(update, self.dtype()));
+  return include_self || update != Update::Mul ? self : scatter(self, dim, index, Scalar(1));
 }
 
 }  // namespace
@@ -251,29 +252,29 @@ RUSHLIGHT_OPERATORS(scatter_reduce) {
           "Reduces the elements of `src` into the positions that `index` names along `dim`: sum, "
           "prod, mean, amax or amin.")
       .kernel_into(written(check_scatter_reduce, scatter_reduce_body))
-      .gradient("self index src result", [](Gradient& g) {
-        const Tensor self = taking_part(g.tensor(0), g.integer(1), g.tensor(2), g.text(4),
-                                        g.flag(5), "scatter_reduce");
-        const Tensor index = g.tensor(2);
-        Tensor src = g.tensor(3);
-        for (int64_t d = 0; d < src.dim(); ++d) {
-          src = narrow(src, d, 0, index.size(d));
-        }
-        const ReduceGradients made =
-            reduce_gradients(g.grad(), self, g.integer(1), index, src, g.result(), g.text(4),
-                             g.flag(5), "scatter_reduce");
-        g.set(0, made.self);
-        Tensor grad_src = made.src;
-        if (g.needs(3) && grad_src.sizes() != g.sizes(3)) {
-          IntList pad;
-          for (int64_t d = grad_src.dim(); d-- > 0;) {
-            pad.push_back(0);
-            pad.push_back(g.sizes(3)[static_cast<size_t>(d)] - grad_src.size(d));
-          }
-          grad_src = constant_pad_nd(grad_src, pad, 0);
-        }
-        g.set(3, grad_src);
-      });
+      .gradient("self index src result", wide_second_order([](Gradient& g) {
+                  const Tensor self = taking_part(g.tensor(0), g.integer(1), g.tensor(2), g.text(4),
+                                                  g.flag(5), "scatter_reduce");
+                  const Tensor index = g.tensor(2);
+                  Tensor src = g.tensor(3);
+                  for (int64_t d = 0; d < src.dim(); ++d) {
+                    src = narrow(src, d, 0, index.size(d));
+                  }
+                  const ReduceGradients made =
+                      reduce_gradients(g.grad(), self, g.integer(1), index, src, g.result(),
+                                       g.text(4), g.flag(5), "scatter_reduce");
+                  g.set(0, made.self);
+                  Tensor grad_src = made.src;
+                  if (g.needs(3) && grad_src.sizes() != g.sizes(3)) {
+                    IntList pad;
+                    for (int64_t d = grad_src.dim(); d-- > 0;) {
+                      pad.push_back(0);
+                      pad.push_back(g.sizes(3)[static_cast<size_t>(d)] - grad_src.size(d));
+                    }
+                    grad_src = constant_pad_nd(grad_src, pad, 0);
+                  }
+                  g.set(3, grad_src);
+                }));
   op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, "
      "bool include_self=True) -> Tensor",
      kUnary)
@@ -281,18 +282,19 @@ RUSHLIGHT_OPERATORS(scatter_reduce) {
           "Reduces slices of `source` into the slices at the given indices: prod, mean, amax or "
           "amin.")
       .kernel_into(written(check_index_reduce, index_reduce_body))
-      .gradient("self index source result", [](Gradient& g) {
-        const Tensor source = g.tensor(3);
-        const int64_t dim = wrap_dim(g.integer(1), g.tensor(0).dim(), "index_reduce");
-        const Tensor wide = source.dim() == 0 ? unsqueeze(source, 0) : source;
-        const Tensor index = spread_index(g.tensor(2), dim, wide.sizes());
-        const Tensor self =
-            taking_part(g.tensor(0), dim, index, g.text(4), g.flag(5), "index_reduce");
-        const ReduceGradients made = reduce_gradients(g.grad(), self, dim, index, wide, g.result(),
-                                                      g.text(4), g.flag(5), "index_reduce");
-        g.set(0, made.self);
-        g.set(3, reshape(made.src, g.sizes(3)));
-      });
+      .gradient("self index source result", wide_second_order([](Gradient& g) {
+                  const Tensor source = g.tensor(3);
+                  const int64_t dim = wrap_dim(g.integer(1), g.tensor(0).dim(), "index_reduce");
+                  const Tensor wide = source.dim() == 0 ? unsqueeze(source, 0) : source;
+                  const Tensor index = spread_index(g.tensor(2), dim, wide.sizes());
+                  const Tensor self =
+                      taking_part(g.tensor(0), dim, index, g.text(4), g.flag(5), "index_reduce");
+                  const ReduceGradients made =
+                      reduce_gradients(g.grad(), self, dim, index, wide, g.result(), g.text(4),
+                                       g.flag(5), "index_reduce");
+                  g.set(0, made.self);
+                  g.set(3, reshape(made.src, g.sizes(3)));
+                }));
 }
 
 }  // namespace rushlight

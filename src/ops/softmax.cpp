@@ -8,6 +8,7 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 
@@ -166,11 +167,11 @@ RUSHLIGHT_OPERATORS(softmax) {
 
   rows(op("_softmax(Tensor self, int dim) -> Tensor", kInternal).doc("softmax along a dimension."),
        {{full}, softmax_row})
-      .gradient("result", softmax_gradient);
+      .gradient("result", wide_second_order(softmax_gradient));
   rows(op("_log_softmax(Tensor self, int dim) -> Tensor", kInternal)
            .doc("log_softmax along a dimension."),
        {{full}, log_softmax_row})
-      .gradient("result", log_softmax_gradient);
+      .gradient("result", wide_second_order(log_softmax_gradient));
   rows(op("_softmax_backward(Tensor grad, Tensor output, int dim) -> Tensor", kInternal)
            .doc("output * (grad - sum(grad * output))."),
        {{full}, [](Rows& r) { r.store(0, r.in(1) * (r.in(0) - r.sum(r.in(0) * r.in(1)))); }})
@@ -197,7 +198,7 @@ RUSHLIGHT_OPERATORS(softmax) {
   op("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kFunction)
       .doc("softmax that gives zeros where every element along the dimension is -inf.")
       .kernel(safe_softmax_of)
-      .gradient("result", softmax_gradient);
+      .gradient("result", wide_second_order(softmax_gradient));
   op("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) "
      "-> Tensor",
      kFunction)
