@@ -81,6 +81,7 @@ _LAZY = {
         "set_autocast_enabled",
     ),
     "amp.grad_scaler": ("GradScaler",),
+    "_lowrank": ("pca_lowrank", "svd_lowrank"),
     "autograd.grad_mode": (
         "enable_grad",
         "inference_mode",
@@ -103,6 +104,7 @@ _LAZY = {
         "is_nonzero",
         "is_same_size",
         "is_signed",
+        "lu",
         "meshgrid",
         "nonzero",
         "norm",

@@ -184,6 +184,13 @@ def _imag(self: Tensor) -> Tensor:
     raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
 
 
+def _lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """L and U of P A = L U, and the rows exchanged; see rushlight.lu."""
+    from rushlight.functional import lu
+
+    return lu(self, pivot=pivot, get_infos=get_infos)
+
+
 def _unique(
     self: Tensor,
     sorted: bool = True,
@@ -226,5 +233,6 @@ Tensor.imag = property(_imag)
 Tensor.polygamma = _polygamma
 Tensor.polygamma_ = _polygamma_
 Tensor.__rdiv__ = _rdiv
+Tensor.lu = _lu
 Tensor.unique = _unique
 Tensor.unique_consecutive = _unique_consecutive

@@ -23,6 +23,7 @@ __all__ = [
     "is_nonzero",
     "is_same_size",
     "is_signed",
+    "lu",
     "meshgrid",
     "nonzero",
     "norm",
@@ -298,7 +299,11 @@ def norm(
             {"p": p, "dim": dim, "keepdim": keepdim, "out": out, "dtype": dtype},
         )
     if p == "nuc":
-        raise NotImplementedError("norm: the nuclear norm needs singular values")
+        options = {} if out is None else {"out": out}
+        input = input if dtype is None else input.to(dtype)
+        if dim is None:
+            return _table.nuclear_norm(input, keepdim=keepdim, **options)
+        return _table.nuclear_norm(input, dim, keepdim=keepdim, **options)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     order = 2.0 if p in (None, "fro") else p
@@ -306,6 +311,32 @@ def norm(
         dim = (dim,)
     options = {} if out is None else {"out": out}
     return _table.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype, **options)
+
+
+def lu(
+    A: Tensor,
+    pivot: bool = True,
+    get_infos: bool = False,
+    out: tuple[Tensor, ...] | None = None,
+) -> tuple[Tensor, ...]:
+    """L and U of P A = L U in one tensor, the rows exchanged, and, if asked, where U is singular.
+
+    Where `get_infos` is not set a singular matrix is an error. See torch.linalg.lu_factor.
+    """
+    if _C._has_torch_function_unary(A):
+        options = {"pivot": pivot, "get_infos": get_infos, "out": out}
+        return _C._handle_torch_function(lu, (A,), (A,), options)
+    found = _table._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
+    made = found if get_infos else tuple(found)[:2]
+    if out is None:
+        return made
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) != len(made):
+        raise TypeError(f"expected tuple of {len(made)} elements but got {len(out)}")
+    for target, value in zip(out, made, strict=True):
+        target.resize_as_(value).copy_(value)
+    return out
 
 
 def numel(input: Tensor) -> int:

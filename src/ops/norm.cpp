@@ -1,4 +1,4 @@
-// Norms and products of linear algebra that need no factorisation.
+// Norms and products of linear algebra.
 #include <rushlight/generated/functions.h>
 
 #include <algorithm>
@@ -37,9 +37,19 @@ void check_matrix_norm(const Tensor& self, IntArrayRef dim, std::optional<DType>
   }
 }
 
-[[noreturn]] void needs_singular_values(std::string_view order) {
-  fail(ErrorKind::NotImplemented, "linalg.matrix_norm", "order ", order,
-       " needs singular values, which are not offered");
+// The singular values of the matrices over two dimensions, reduced by `reduce(values, keepdim)`.
+template <typename F>
+Tensor of_singular_values(const Tensor& self, IntArrayRef dim, bool keepdim,
+                          std::optional<DType> dtype, F&& reduce) {
+  const Tensor x = dtype ? to(self, *dtype) : self;
+  const int64_t row = wrap_dim(dim[0], x.dim(), "linalg.matrix_norm");
+  const int64_t column = wrap_dim(dim[1], x.dim(), "linalg.matrix_norm");
+  const Tensor moved = movedim(x, {row, column}, {-2, -1});
+  const Tensor made = reduce(linalg_svdvals(moved, {}));
+  if (!keepdim) {
+    return made;
+  }
+  return unsqueeze(unsqueeze(made, std::min(row, column)), std::max(row, column));
 }
 
 Tensor matrix_norm_number(const Tensor& self, Scalar ord, IntArrayRef dim, bool keepdim,
@@ -51,7 +61,9 @@ Tensor matrix_norm_number(const Tensor& self, Scalar ord, IntArrayRef dim, bool 
     fail(ErrorKind::Runtime, "", "linalg.matrix_norm: Order ", ord.to_string(), " not supported.");
   }
   if (size == 2) {
-    needs_singular_values(ord.to_string());
+    return of_singular_values(self, dim, keepdim, dtype, [&](const Tensor& values) {
+      return order > 0 ? amax(values, {-1}, false) : amin(values, {-1}, false);
+    });
   }
   int64_t summed = wrap_dim(dim[0], self.dim(), "linalg.matrix_norm");
   int64_t rest = wrap_dim(dim[1], self.dim(), "linalg.matrix_norm");
@@ -72,7 +84,9 @@ Tensor matrix_norm_text(const Tensor& self, std::string_view ord, IntArrayRef di
                         std::optional<DType> dtype) {
   check_matrix_norm(self, dim, dtype);
   if (ord == "nuc") {
-    needs_singular_values(ord);
+    return of_singular_values(self, dim, keepdim, dtype, [](const Tensor& values) {
+      return sum(values, {-1}, false, std::nullopt);
+    });
   }
   if (ord != "fro") {
     fail(ErrorKind::Runtime, "", "linalg.matrix_norm: Order ", ord, " not supported.");
@@ -155,8 +169,7 @@ Tensor matrix_power_of(const Tensor& self, int64_t n) {
          " by ", self.size(-1), " matrices");
   }
   if (n < 0) {
-    fail(ErrorKind::NotImplemented, "linalg.matrix_power",
-         "negative powers need an inverse, which is not offered");
+    return linalg_matrix_power(linalg_inv(self), -n);
   }
   if (n == 0) {
     // In terms of self, which so gets a gradient of zeros.
@@ -269,13 +282,23 @@ RUSHLIGHT_OPERATORS(norm) {
   op("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, "
      "ScalarType? dtype=None) -> Tensor",
      kFunction | kOut)
-      .doc("The matrix norm of order 1, -1, inf or -inf over two dimensions.")
+      .doc("The matrix norm of order 1, -1, 2, -2, inf or -inf over two dimensions.")
       .composition(matrix_norm_number);
   op("linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2, -1], "
      "bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
      kFunction | kOut)
-      .doc("The Frobenius norm over two dimensions.")
+      .doc("The Frobenius norm, or the nuclear one, over two dimensions.")
       .composition(matrix_norm_text);
+  op("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", kFunction | kOut)
+      .doc("The sum of the singular values of a matrix.")
+      .composition([](const Tensor& self, bool keepdim) {
+        return linalg_matrix_norm(self, std::string_view("nuc"), {-2, -1}, keepdim, {});
+      });
+  op("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", kFunction | kOut)
+      .doc("The same of matrices over two dimensions.")
+      .composition([](const Tensor& self, IntArrayRef dim, bool keepdim) {
+        return linalg_matrix_norm(self, std::string_view("nuc"), dim, keepdim, {});
+      });
   op("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
      "ScalarType? dtype=None) -> Tensor",
      kFunction | kOut)
@@ -311,12 +334,10 @@ RUSHLIGHT_OPERATORS(norm) {
       });
   op("linalg_matrix_power(Tensor self, int n) -> Tensor", kFunction | kOut)
       .doc("The n-th power of square matrices.")
-      .composition(matrix_power_of)
-      .casts_out();
+      .composition(matrix_power_of);
   op("matrix_power(Tensor self, int n) -> Tensor", kFunction | kMethod | kOut)
       .doc("Another name of linalg.matrix_power.")
-      .composition(matrix_power_of)
-      .casts_out();
+      .composition(matrix_power_of);
   op("linalg_multi_dot(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("The product of many matrices, in the order that costs least.")
       .composition(multi_dot_of)

@@ -1,0 +1,177 @@
+"""Factorisations, solvers and what is made of them, against NumPy in float64."""
+
+import numpy
+import pytest
+import rushlight as torch
+from rushlight import linalg
+
+SIZES = [1, 2, 5, 33, 70]
+
+
+def matrix(rows: int, columns: int | None = None, *batch: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(rows * 100 + (columns or rows))
+    return torch.randn(*batch, rows, columns or rows, dtype=torch.float64, generator=generator)
+
+
+def definite(n: int) -> torch.Tensor:
+    a = matrix(n)
+    return a @ a.mT + n * torch.eye(n, dtype=torch.float64)
+
+
+def close(actual: torch.Tensor, expected: numpy.ndarray | torch.Tensor, atol: float = 1e-9) -> None:
+    numpy.testing.assert_allclose(actual.numpy(), numpy.asarray(expected), rtol=1e-8, atol=atol)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_svd(n: int) -> None:
+    for a in (matrix(n), matrix(n, n + 3), matrix(n + 3, n, 2)):
+        u, s, vh = linalg.svd(a, full_matrices=False)
+        close((u * s.unsqueeze(-2)) @ vh, a)
+        close(s, numpy.linalg.svd(a.numpy(), compute_uv=False))
+        close(linalg.svdvals(a), s)
+        u, s, vh = linalg.svd(a)
+        close(u.mT @ u, torch.eye(u.size(-1), dtype=a.dtype).expand_as(u))
+        close(vh @ vh.mT, torch.eye(vh.size(-1), dtype=a.dtype).expand_as(vh))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_eigh(n: int) -> None:
+    a = matrix(n)
+    a = a + a.mT
+    values, vectors = linalg.eigh(a)
+    close(values, numpy.linalg.eigvalsh(a.numpy()))
+    close(vectors @ torch.diag(values) @ vectors.mT, a)
+    close(linalg.eigvalsh(a, UPLO="U"), values)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_eig(n: int) -> None:
+    a = matrix(n)
+    values = numpy.sort_complex(linalg.eigvals(a).numpy())
+    close_to = numpy.sort_complex(numpy.linalg.eigvals(a.numpy()))
+    numpy.testing.assert_allclose(values, close_to, atol=1e-8)
+    values, vectors = (part.numpy() for part in linalg.eig(a))
+    numpy.testing.assert_allclose(a.numpy() @ vectors, vectors * values, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_qr_lu_and_cholesky(n: int) -> None:
+    a = matrix(n + 2, n)
+    q, r = linalg.qr(a)
+    close(q @ r, a)
+    close(q.mT @ q, torch.eye(n, dtype=a.dtype))
+    close(r.tril(-1), torch.zeros_like(r))
+    p, lower, upper = linalg.lu(a)
+    close(p @ lower @ upper, a)
+    a = definite(n)
+    factor = linalg.cholesky(a)
+    close(factor, numpy.linalg.cholesky(a.numpy()))
+    close(torch.cholesky_inverse(factor) @ a, torch.eye(n, dtype=a.dtype))
+    factors, pivots, info = linalg.ldl_factor_ex(a)
+    assert info.item() == 0
+    b = matrix(n, 2)
+    close(a @ linalg.ldl_solve(factors, pivots, b), b)
+    close(a @ torch.cholesky_solve(b, factor), b)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_solvers(n: int) -> None:
+    a, b = matrix(n), matrix(n, 3)
+    close(linalg.solve(a, b), numpy.linalg.solve(a.numpy(), b.numpy()), 1e-7)
+    close(a @ linalg.inv(a), torch.eye(n, dtype=a.dtype), 1e-8)
+    close(linalg.det(a), numpy.linalg.det(a.numpy()))
+    sign, size = linalg.slogdet(a)
+    close(sign * size.exp(), linalg.det(a))
+    close(linalg.lu_solve(*linalg.lu_factor(a), b), linalg.solve(a, b), 1e-7)
+    lower = a.tril() + 3 * n * torch.eye(n, dtype=a.dtype)
+    close(lower @ linalg.solve_triangular(lower, b, upper=False), b)
+    tall = matrix(n + 4, n)
+    right = matrix(n + 4, 2)
+    expected = numpy.linalg.lstsq(tall.numpy(), right.numpy(), rcond=None)[0]
+    close(linalg.lstsq(tall, right).solution, expected)
+    close(linalg.pinv(tall), numpy.linalg.pinv(tall.numpy()))
+
+
+def test_norms_powers_and_exponentials() -> None:
+    a = matrix(4, 6)
+    for order in (2, -2, "nuc", "fro", 1, float("inf")):
+        close(linalg.matrix_norm(a, order), numpy.linalg.norm(a.numpy(), order))
+    b = matrix(4)
+    close(linalg.cond(b), numpy.linalg.cond(b.numpy()))
+    close(linalg.matrix_power(b, -2), numpy.linalg.matrix_power(b.numpy(), -2), 1e-7)
+    close(torch.matrix_exp(torch.zeros(3, 3, dtype=b.dtype)), torch.eye(3, dtype=b.dtype))
+    close(torch.matrix_exp(b) @ torch.matrix_exp(-b), torch.eye(4, dtype=b.dtype), 1e-7)
+    assert linalg.matrix_rank(a @ a.mT).item() == 4
+    assert linalg.matrix_rank(a.mT @ a).item() == 4
+
+
+GRADIENTS = {
+    "svdvals": (linalg.svdvals, matrix(3, 4)),
+    "eigvalsh": (lambda a: linalg.eigvalsh(a + a.mT), matrix(4)),
+    "qr": (lambda a: linalg.qr(a), matrix(4, 3)),
+    "cholesky": (lambda a: linalg.cholesky(a + a.mT), definite(3)),
+    "inv": (linalg.inv, definite(3)),
+    "det": (linalg.det, matrix(3)),
+    "logdet": (torch.logdet, definite(3)),
+    "pinv": (linalg.pinv, matrix(4, 3)),
+    "matrix_exp": (torch.matrix_exp, matrix(3)),
+    "lu": (lambda a: linalg.lu(a)[1:], matrix(3)),
+    "solve": (lambda a: linalg.solve(a, a.mT), definite(3)),
+    "nuc": (lambda a: linalg.matrix_norm(a, "nuc"), matrix(3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name: str) -> None:
+    function, value = GRADIENTS[name]
+    x = value.clone().requires_grad_()
+    assert torch.autograd.gradcheck(function, (x,))
+    assert torch.autograd.gradgradcheck(function, (x,))
+
+
+def test_the_same_bits_for_any_thread_count() -> None:
+    a, before = matrix(90, 90, 3).float(), torch.get_num_threads()
+    try:
+        runs = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            runs.append([linalg.svdvals(a), linalg.inv(a), linalg.qr(a)[0], linalg.det(a)])
+    finally:
+        torch.set_num_threads(before)
+    for run in runs[1:]:
+        assert all(torch.equal(mine, first) for mine, first in zip(run, runs[0], strict=True))
+
+
+@pytest.mark.parametrize("name", ["svdvals", "eigvalsh", "inv", "qr", "det", "cholesky_ex"])
+def test_empty_matrices(name: str) -> None:
+    result = getattr(linalg, name)(torch.zeros(0, 3, 3))
+    result = result[0] if isinstance(result, tuple) else result
+    assert result.size(0) == 0
+    getattr(linalg, name)(torch.zeros(2, 0, 0))
+
+
+def test_not_a_number_ends() -> None:
+    a = torch.full((6, 6), float("nan"))
+    for name in ("svdvals", "eigvalsh", "eigvals"):
+        try:
+            assert getattr(linalg, name)(a).shape == (6,)
+        except linalg.LinAlgError as problem:
+            assert "linalg." in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: linalg.inv(torch.zeros(2, 2)), "singular"),
+        (lambda: linalg.solve(torch.zeros(2, 2), torch.zeros(2)), "singular"),
+        (lambda: linalg.cholesky(-torch.eye(2)), "positive-definite"),
+        (lambda: linalg.det(torch.zeros(2, 3)), "square"),
+        (lambda: linalg.svd(torch.zeros(3)), "at least 2 dimensions"),
+        (lambda: linalg.eigh(torch.zeros(2, 3)), "square"),
+        (lambda: linalg.qr(torch.eye(2), mode="half"), "half"),
+        (lambda: linalg.inv(torch.zeros(2, 2, dtype=torch.int64)), "Long|floating"),
+    ],
+)
+def test_errors(call: object, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        call()
