@@ -278,10 +278,10 @@ void average_pool(const Tensor& made, const Tensor& input, const WindowSpace& sp
 
 void average_pool_gradient(const Tensor& made, const Tensor& grad, const WindowSpace& space,
                            Divisor divisor) {
+  if (made.numel() == 0 || grad.numel() == 0) {  // no planes, or no windows
+    return fill(made, 0);
+  }
   by_averaged_dtype(made.dtype(), [&]<typename T>(T) {
-    if (made.numel() == 0) {
-      return;
-    }
     const AveragePool<T> pool(space, divisor);
     T* out = static_cast<T*>(made.data());
     const T* given = static_cast<const T*>(grad.data());

@@ -155,7 +155,7 @@ class MaxPool {
 int64_t taps(const WindowSpace& space) {
   int64_t count = 1;
   for (const WindowAxis& axis : space.axis) {
-    count *= axis.adaptive ? axis.size / axis.count + 1 : axis.kernel;
+    count *= axis.adaptive ? axis.size / std::max<int64_t>(axis.count, 1) + 1 : axis.kernel;
   }
   return count;
 }

@@ -404,3 +404,13 @@ def test_modules_show_themselves():
         "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))",
         "AdaptiveAvgPool2d(output_size=(1, 2))",
     ]
+
+
+@pytest.mark.parametrize("size", [(0, 2), (2, 0)])
+def test_adaptive_without_results(size: tuple[int, int]) -> None:
+    for pool in (F.adaptive_avg_pool2d, F.adaptive_max_pool2d):
+        x = torch.ones(1, 2, 4, 4, requires_grad=True)
+        result = pool(x, size)
+        assert result.shape == (1, 2, *size)
+        result.sum().backward()
+        assert not x.grad.any()
