@@ -75,18 +75,16 @@ Tensor polynomial_of(const Tensor& x, const Tensor& n, std::string_view name,
 
 }  // namespace
 
-// The kernel knows its own name, for errors.
-#define RUSHLIGHT_MAPPED(name, argument, function, text)                                 \
-  op("special_" name "(Tensor " argument ") -> Tensor", kFunction | kOut | kLeafOut)     \
-      .doc(text)                                                                         \
+// What follows the schema, which stands in full where opgen finds it. The kernel knows its own
+// name, for errors.
+#define RUSHLIGHT_MAPPED(name, function, text)                                           \
+  doc(text)                                                                              \
       .kernel([](const Tensor& self) -> Tensor { return mapped(self, name, function); }) \
       .not_differentiable()                                                              \
       .casts_out()
 
 #define RUSHLIGHT_POLYNOMIAL(name, function, text)                                             \
-  op("special_" name "(Tensor x, Tensor n) -> Tensor",                                         \
-     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)                                    \
-      .doc(text)                                                                               \
+  doc(text)                                                                                    \
       .kernel([](const Tensor& x, const Tensor& n) -> Tensor {                                 \
         return polynomial_of(x, n, name, kernels::function<float>, kernels::function<double>); \
       })                                                                                       \
@@ -94,49 +92,87 @@ Tensor polynomial_of(const Tensor& x, const Tensor& n, std::string_view name,
       .casts_out()
 
 RUSHLIGHT_OPERATORS(special_physics) {
-  RUSHLIGHT_MAPPED("airy_ai", "x", kernels::airy_ai, "The Airy function Ai.");
-  RUSHLIGHT_MAPPED("bessel_j0", "self", kernels::bessel_j0,
-                   "The Bessel function of the first kind of order 0.");
-  RUSHLIGHT_MAPPED("bessel_j1", "self", kernels::bessel_j1,
-                   "The Bessel function of the first kind of order 1.");
-  RUSHLIGHT_MAPPED("bessel_y0", "self", kernels::bessel_y0,
-                   "The Bessel function of the second kind of order 0; NaN below zero.");
-  RUSHLIGHT_MAPPED("bessel_y1", "self", kernels::bessel_y1,
-                   "The Bessel function of the second kind of order 1; NaN below zero.");
-  RUSHLIGHT_MAPPED("modified_bessel_i0", "self", kernels::bessel_i0,
-                   "The modified Bessel function of the first kind of order 0.");
-  RUSHLIGHT_MAPPED("modified_bessel_i1", "self", kernels::bessel_i1,
-                   "The modified Bessel function of the first kind of order 1.");
-  RUSHLIGHT_MAPPED("modified_bessel_k0", "self", kernels::bessel_k0,
-                   "The modified Bessel function of the second kind of order 0.");
-  RUSHLIGHT_MAPPED("modified_bessel_k1", "self", kernels::bessel_k1,
-                   "The modified Bessel function of the second kind of order 1.");
-  RUSHLIGHT_MAPPED("scaled_modified_bessel_k0", "x", kernels::bessel_k0_scaled, "exp(x) K0(x).");
-  RUSHLIGHT_MAPPED("scaled_modified_bessel_k1", "x", kernels::bessel_k1_scaled, "exp(x) K1(x).");
-  RUSHLIGHT_MAPPED("spherical_bessel_j0", "x", kernels::spherical_bessel_j0, "sin(x) / x.");
+  op("special_airy_ai(Tensor x) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("airy_ai", kernels::airy_ai, "The Airy function Ai.");
+  op("special_bessel_j0(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("bessel_j0", kernels::bessel_j0,
+                        "The Bessel function of the first kind of order 0.");
+  op("special_bessel_j1(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("bessel_j1", kernels::bessel_j1,
+                        "The Bessel function of the first kind of order 1.");
+  op("special_bessel_y0(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("bessel_y0", kernels::bessel_y0,
+                        "The Bessel function of the second kind of order 0; NaN below zero.");
+  op("special_bessel_y1(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("bessel_y1", kernels::bessel_y1,
+                        "The Bessel function of the second kind of order 1; NaN below zero.");
+  op("special_modified_bessel_i0(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("modified_bessel_i0", kernels::bessel_i0,
+                        "The modified Bessel function of the first kind of order 0.");
+  op("special_modified_bessel_i1(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("modified_bessel_i1", kernels::bessel_i1,
+                        "The modified Bessel function of the first kind of order 1.");
+  op("special_modified_bessel_k0(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("modified_bessel_k0", kernels::bessel_k0,
+                        "The modified Bessel function of the second kind of order 0.");
+  op("special_modified_bessel_k1(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("modified_bessel_k1", kernels::bessel_k1,
+                        "The modified Bessel function of the second kind of order 1.");
+  op("special_scaled_modified_bessel_k0(Tensor x) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("scaled_modified_bessel_k0", kernels::bessel_k0_scaled, "exp(x) K0(x).");
+  op("special_scaled_modified_bessel_k1(Tensor x) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("scaled_modified_bessel_k1", kernels::bessel_k1_scaled, "exp(x) K1(x).");
+  op("special_spherical_bessel_j0(Tensor x) -> Tensor", kFunction | kOut | kLeafOut)
+      .RUSHLIGHT_MAPPED("spherical_bessel_j0", kernels::spherical_bessel_j0, "sin(x) / x.");
 
-  RUSHLIGHT_POLYNOMIAL("chebyshev_polynomial_t", chebyshev_t,
-                       "Chebyshev's polynomial of the first kind of degree n.");
-  RUSHLIGHT_POLYNOMIAL("chebyshev_polynomial_u", chebyshev_u,
-                       "Chebyshev's polynomial of the second kind of degree n.");
-  RUSHLIGHT_POLYNOMIAL("chebyshev_polynomial_v", chebyshev_v,
-                       "Chebyshev's polynomial of the third kind of degree n.");
-  RUSHLIGHT_POLYNOMIAL("chebyshev_polynomial_w", chebyshev_w,
-                       "Chebyshev's polynomial of the fourth kind of degree n.");
-  RUSHLIGHT_POLYNOMIAL("shifted_chebyshev_polynomial_t", shifted_chebyshev_t,
-                       "Chebyshev's polynomial of the first kind at 2 x - 1.");
-  RUSHLIGHT_POLYNOMIAL("shifted_chebyshev_polynomial_u", shifted_chebyshev_u,
-                       "Chebyshev's polynomial of the second kind at 2 x - 1.");
-  RUSHLIGHT_POLYNOMIAL("shifted_chebyshev_polynomial_v", shifted_chebyshev_v,
-                       "Chebyshev's polynomial of the third kind at 2 x - 1.");
-  RUSHLIGHT_POLYNOMIAL("shifted_chebyshev_polynomial_w", shifted_chebyshev_w,
-                       "Chebyshev's polynomial of the fourth kind at 2 x - 1.");
-  RUSHLIGHT_POLYNOMIAL("hermite_polynomial_h", hermite_h,
-                       "Hermite's polynomial of degree n, weight exp(-x^2).");
-  RUSHLIGHT_POLYNOMIAL("hermite_polynomial_he", hermite_he,
-                       "Hermite's polynomial of degree n, weight exp(-x^2 / 2).");
-  RUSHLIGHT_POLYNOMIAL("laguerre_polynomial_l", laguerre_l, "Laguerre's polynomial of degree n.");
-  RUSHLIGHT_POLYNOMIAL("legendre_polynomial_p", legendre_p, "Legendre's polynomial of degree n.");
+  op("special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("chebyshev_polynomial_t", chebyshev_t,
+                            "Chebyshev's polynomial of the first kind of degree n.");
+  op("special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("chebyshev_polynomial_u", chebyshev_u,
+                            "Chebyshev's polynomial of the second kind of degree n.");
+  op("special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("chebyshev_polynomial_v", chebyshev_v,
+                            "Chebyshev's polynomial of the third kind of degree n.");
+  op("special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("chebyshev_polynomial_w", chebyshev_w,
+                            "Chebyshev's polynomial of the fourth kind of degree n.");
+  op("special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("shifted_chebyshev_polynomial_t", shifted_chebyshev_t,
+                            "Chebyshev's polynomial of the first kind at 2 x - 1.");
+  op("special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("shifted_chebyshev_polynomial_u", shifted_chebyshev_u,
+                            "Chebyshev's polynomial of the second kind at 2 x - 1.");
+  op("special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("shifted_chebyshev_polynomial_v", shifted_chebyshev_v,
+                            "Chebyshev's polynomial of the third kind at 2 x - 1.");
+  op("special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("shifted_chebyshev_polynomial_w", shifted_chebyshev_w,
+                            "Chebyshev's polynomial of the fourth kind at 2 x - 1.");
+  op("special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("hermite_polynomial_h", hermite_h,
+                            "Hermite's polynomial of degree n, weight exp(-x^2).");
+  op("special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("hermite_polynomial_he", hermite_he,
+                            "Hermite's polynomial of degree n, weight exp(-x^2 / 2).");
+  op("special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("laguerre_polynomial_l", laguerre_l,
+                            "Laguerre's polynomial of degree n.");
+  op("special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor",
+     kFunction | kOut | kLeafOut | kNumbers | kNumberFirst)
+      .RUSHLIGHT_POLYNOMIAL("legendre_polynomial_p", legendre_p,
+                            "Legendre's polynomial of degree n.");
 }
 
 #undef RUSHLIGHT_MAPPED
