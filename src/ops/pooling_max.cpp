@@ -84,6 +84,24 @@ Tensor maxima_back(const Tensor& grad, const Tensor& self, IntArrayRef kernel, I
   return made;
 }
 
+// Planes of zeros of shape `sizes` can take the elements of `grad` at `indices`.
+void check_scatter(const Tensor& grad, const Tensor& indices, IntArrayRef sizes, int64_t dims) {
+  if (indices.dtype() != DType::Int64) {
+    fail(ErrorKind::Runtime, "max_pool_backward", "expected indices of dtype int64, got ",
+         indices.dtype());
+  }
+  const auto rank = static_cast<int64_t>(sizes.size());
+  bool fits = (rank == dims + 1 || rank == dims + 2) && grad.dim() == rank;
+  for (int64_t d = 0; fits && d < rank - dims; ++d) {
+    fits = grad.size(d) == sizes[static_cast<size_t>(d)];
+  }
+  if (!fits) {
+    fail(ErrorKind::Runtime, "max_pool_backward", "expected grad_output of ", dims + 1, " or ",
+         dims + 2, " dimensions with the batch and channels of the input, which has shape ", sizes,
+         ", but got ", grad.sizes());
+  }
+}
+
 // Planes of zeros of shape `sizes` to which elements are added at `indices`.
 Tensor scatter_planes(const Tensor& grad, const Tensor& indices, IntArrayRef sizes, int64_t dims,
                       std::string_view) {
@@ -91,6 +109,7 @@ Tensor scatter_planes(const Tensor& grad, const Tensor& indices, IntArrayRef siz
     fail(ErrorKind::Runtime, "max_pool_backward", "expected grad_output to have the shape ",
          indices.sizes(), " of indices, but got ", grad.sizes());
   }
+  check_scatter(grad, indices, sizes, dims);
   const MemoryFormat format =
       grad.dim() == dims + 2 ? pooling::layout_of(indices) : MemoryFormat::Contiguous;
   kernels::WindowSpace space = pooling::plane_space(static_cast<int>(dims), sizes, grad.sizes());

@@ -414,3 +414,14 @@ def test_adaptive_without_results(size: tuple[int, int]) -> None:
         assert result.shape == (1, 2, *size)
         result.sum().backward()
         assert not x.grad.any()
+
+
+@pytest.mark.parametrize(
+    ("plane", "grad"),
+    [((3,), (3,)), ((2, 3), (2, 3)), ((1, 2, 4, 4), (1, 3, 2, 2)), ((2, 4, 4), (1, 2, 2, 2))],
+)
+def test_gradients_of_another_plane_are_refused(plane: tuple, grad: tuple) -> None:
+    backward = torch.ops.aten.max_pool2d_with_indices_backward
+    places = torch.zeros(grad, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="batch and channels of the input"):
+        backward(torch.ones(grad), torch.ones(plane), [2], [2], [0], [1], False, places)
