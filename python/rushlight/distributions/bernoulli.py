@@ -9,20 +9,17 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions._probability import _OneProbability
 from rushlight.distributions.distribution import _EMPTY, Distribution, _size
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import (
-    _shape_of,
     broadcast_all,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(_OneProbability, ExponentialFamily):
     """1 with probability `probs`, else 0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -36,29 +33,12 @@ class Bernoulli(ExponentialFamily):
         logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given = probs if probs is not None else logits
-        (param,) = broadcast_all(given)
-        if probs is not None:
-            self.probs = param
-        else:
-            self.logits = param
-        self._param = param
-        super().__init__(_shape_of(param, given), validate_args=validate_args)
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Distribution:
         return self._expanded(
             Bernoulli, batch_shape, _instance, {"probs": 0, "logits": 0, "_param": 0}
         )
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._param.new(*args, **kwargs)
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """The shape of the parameter that was given."""
-        return self._param.size()
 
     @property
     def mean(self) -> Tensor:
@@ -73,16 +53,6 @@ class Bernoulli(ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape: _size = _EMPTY) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -9,10 +9,10 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions._probability import _OneProbability
 from rushlight.distributions.distribution import _EMPTY, Distribution, _size
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import (
-    _shape_of,
     broadcast_all,
     clamp_probs,
     lazy_property,
@@ -23,7 +23,7 @@ from rushlight.distributions.utils import (
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(_OneProbability, ExponentialFamily):
     """The density on [0, 1] proportional to probs^x (1 - probs)^(1 - x).
 
     Within `lims` around 1/2, where formulas lose their digits, Taylor expansions serve.
@@ -41,21 +41,14 @@ class ContinuousBernoulli(ExponentialFamily):
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given = probs if probs is not None else logits
-        (param,) = broadcast_all(given)
+        batch_shape = self._take(probs, logits)
         if probs is not None:
-            self.probs = param
-            if validate_args is not None and not self.arg_constraints["probs"].check(param).all():
+            valid = self.arg_constraints["probs"].check(self.probs)
+            if validate_args is not None and not valid.all():
                 raise ValueError("The parameter probs has invalid values")
-            self.probs = clamp_probs(self.probs)
-            param = self.probs
-        else:
-            self.logits = param
-        self._param = param
+            self.probs = self._param = clamp_probs(self.probs)
         self._lims = lims
-        super().__init__(_shape_of(param, given), validate_args=validate_args)
+        super().__init__(batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Distribution:
         new = self._get_checked_instance(ContinuousBernoulli, _instance)
@@ -63,14 +56,6 @@ class ContinuousBernoulli(ExponentialFamily):
         return self._expanded(
             ContinuousBernoulli, batch_shape, new, {"probs": 0, "logits": 0, "_param": 0}
         )
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._param.new(*args, **kwargs)
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """The shape of the parameter that was given."""
-        return self._param.size()
 
     def _unstable(self) -> Tensor:
         """Where probs is so near 1/2 that differences cancel."""

@@ -8,19 +8,16 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions._probability import _OneProbability
 from rushlight.distributions.distribution import _EMPTY, Distribution, _size
 from rushlight.distributions.utils import (
-    _shape_of,
     broadcast_all,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(_OneProbability, Distribution):
     """How many trials of probability `probs` fail before the first success."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -32,15 +29,7 @@ class Geometric(Distribution):
         logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given = probs if probs is not None else logits
-        (param,) = broadcast_all(given)
-        if probs is not None:
-            self.probs = param
-        else:
-            self.logits = param
-        super().__init__(_shape_of(param, given), validate_args=validate_args)
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
         if self._validate_args and probs is not None:
             value = self.probs
             valid = value > 0
@@ -54,7 +43,9 @@ class Geometric(Distribution):
                 )
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Distribution:
-        return self._expanded(Geometric, batch_shape, _instance, {"probs": 0, "logits": 0})
+        return self._expanded(
+            Geometric, batch_shape, _instance, {"probs": 0, "logits": 0, "_param": 0}
+        )
 
     @property
     def mean(self) -> Tensor:
@@ -67,16 +58,6 @@ class Geometric(Distribution):
     @property
     def variance(self) -> Tensor:
         return (1.0 / self.probs - 1.0) / self.probs
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape: _size = _EMPTY) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -9,6 +9,7 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions._probability import _OfCategories
 from rushlight.distributions.binomial import Binomial
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import _EMPTY, Distribution, _size
@@ -17,7 +18,7 @@ from rushlight.distributions.utils import broadcast_all
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(_OfCategories, Distribution):
     """How often each category comes in `total_count` independent draws."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -60,24 +61,6 @@ class Multinomial(Distribution):
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
 
     def sample(self, sample_shape: _size = _EMPTY) -> Tensor:
         draws = self._categorical.sample((self.total_count, *sample_shape))

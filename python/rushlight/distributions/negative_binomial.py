@@ -8,19 +8,17 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions._probability import _OneProbability
 from rushlight.distributions.distribution import _EMPTY, Distribution, _size
 from rushlight.distributions.gamma import Gamma
 from rushlight.distributions.utils import (
-    broadcast_all,
     lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(_OneProbability, Distribution):
     """How many trials of probability `probs` succeed before `total_count` fail."""
 
     arg_constraints = {
@@ -37,17 +35,8 @@ class NegativeBinomial(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-            self.total_count = self.total_count.type_as(self.probs)
-            self._param = self.probs
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-            self.total_count = self.total_count.type_as(self.logits)
-            self._param = self.logits
-        super().__init__(self._param.size(), validate_args=validate_args)
+        batch_shape = self._take_counted(total_count, probs, logits)
+        super().__init__(batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Distribution:
         return self._expanded(
@@ -56,14 +45,6 @@ class NegativeBinomial(Distribution):
             _instance,
             {"total_count": 0, "probs": 0, "logits": 0, "_param": 0},
         )
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._param.new(*args, **kwargs)
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """The shape of the parameter that was given."""
-        return self._param.size()
 
     @property
     def mean(self) -> Tensor:
@@ -76,16 +57,6 @@ class NegativeBinomial(Distribution):
     @property
     def variance(self) -> Tensor:
         return self.mean / torch.sigmoid(-self.logits)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @lazy_property
     def _gamma(self) -> Gamma:

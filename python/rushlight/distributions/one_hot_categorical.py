@@ -8,13 +8,14 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions._probability import _OfCategories
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import _EMPTY, Distribution, _size
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(_OfCategories, Distribution):
     """Unit vectors: the one at i with probability `probs[..., i]`."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -39,24 +40,6 @@ class OneHotCategorical(Distribution):
         Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
 
     @property
     def _param(self) -> Tensor:

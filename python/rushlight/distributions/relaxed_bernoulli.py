@@ -7,22 +7,19 @@ from typing import Any
 import rushlight as torch
 from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions._probability import _OneProbability
 from rushlight.distributions.distribution import _EMPTY, Distribution, _size
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import SigmoidTransform
 from rushlight.distributions.utils import (
-    _shape_of,
     broadcast_all,
     clamp_probs,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(Distribution):
+class LogitRelaxedBernoulli(_OneProbability, Distribution):
     """The log odds of a relaxed Bernoulli number."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -36,16 +33,7 @@ class LogitRelaxedBernoulli(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         self.temperature = temperature
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given = probs if probs is not None else logits
-        (param,) = broadcast_all(given)
-        if probs is not None:
-            self.probs = param
-        else:
-            self.logits = param
-        self._param = param
-        super().__init__(_shape_of(param, given), validate_args=validate_args)
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> Distribution:
         new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
@@ -53,24 +41,6 @@ class LogitRelaxedBernoulli(Distribution):
         return self._expanded(
             LogitRelaxedBernoulli, batch_shape, new, {"probs": 0, "logits": 0, "_param": 0}
         )
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._param.new(*args, **kwargs)
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """The shape of the parameter that was given."""
-        return self._param.size()
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def rsample(self, sample_shape: _size = _EMPTY) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -8,6 +8,7 @@ from typing import Any
 import rushlight as torch
 from rushlight import Tensor
 from rushlight.distributions import constraints
+from rushlight.distributions._probability import _OfCategories
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import _EMPTY, Distribution, _size
 from rushlight.distributions.transformed_distribution import TransformedDistribution
@@ -17,7 +18,7 @@ from rushlight.distributions.utils import broadcast_all, clamp_probs
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(_OfCategories, Distribution):
     """The logarithm of a relaxed one-hot vector."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -45,24 +46,6 @@ class ExpRelaxedCategorical(Distribution):
         Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
 
     def rsample(self, sample_shape: _size = _EMPTY) -> Tensor:
         shape = self._extended_shape(sample_shape)
