@@ -202,7 +202,9 @@ void for_weight(const Convolution& p, const ImagesRef& input, const ImagesRef& o
 template <typename F>
 void by_dtype(DType dtype, F&& function) {
   kernels::by_real_dtype(dtype, "convolution", [&](auto value) {
-    if constexpr (!std::is_same_v<decltype(value), bool>) {
+    if constexpr (std::is_same_v<decltype(value), bool>) {
+      fail(ErrorKind::NotImplemented, "convolution", "not implemented for 'Bool'");
+    } else {
       function(value);
     }
   });

@@ -41,6 +41,25 @@ T store_value(Compute<T> value) {
   }
 }
 
+// Calls `function` with a value of the C++ type of a float dtype that arithmetic is offered in; for
+// others Error(NotImplemented) names `op`.
+template <typename F>
+void by_floating_dtype(DType dtype, std::string_view op, F&& function) {
+  switch (dtype) {
+    case DType::Float32:
+      return function(float{});
+    case DType::Float64:
+      return function(double{});
+    case DType::Float16:
+      return function(Half{});
+    case DType::BFloat16:
+      return function(BFloat16{});
+    default:
+      fail(ErrorKind::NotImplemented, "", "\"", op, "\" not implemented for '",
+           scalar_type_name(dtype), "'");
+  }
+}
+
 // Calls `function` with a value of the C++ type of `dtype`; every dtype but complex ones, for
 // which Error(NotImplemented) names `op`.
 template <typename F>

@@ -8,23 +8,6 @@
 namespace rushlight::kernels {
 namespace {
 
-template <typename F>
-void by_table_dtype(DType dtype, F&& function) {
-  switch (dtype) {
-    case DType::Float32:
-      return function(float{});
-    case DType::Float64:
-      return function(double{});
-    case DType::Float16:
-      return function(Half{});
-    case DType::BFloat16:
-      return function(BFloat16{});
-    default:
-      fail(ErrorKind::NotImplemented, "", "\"embedding_bag\" not implemented for '",
-           scalar_type_name(dtype), "'");
-  }
-}
-
 constexpr int64_t kAhead = 16;  // rows fetched before they are read
 
 // A row-major table, and the sum of a bag.
@@ -183,7 +166,7 @@ void add_largest(T* made, const Tensor& grad, const Bags& bags, const Tensor& la
 
 void embedding_bag(const Tensor& made, const Tensor& largest, int64_t* sizes, const Tensor& table,
                    const Bags& bags, BagMode mode, const Tensor& weights) {
-  by_table_dtype(table.dtype(), [&]<typename T>(T) {
+  by_floating_dtype(table.dtype(), "embedding_bag", [&]<typename T>(T) {
     using C = Compute<T>;
     const Summed<T> rows(table, bags, weights);
     const int64_t width = rows.width();
@@ -220,7 +203,7 @@ void embedding_bag(const Tensor& made, const Tensor& largest, int64_t* sizes, co
 
 void embedding_bag_gradient(const Tensor& made, const Tensor& grad, const Bags& bags, BagMode mode,
                             const Tensor& weights, bool by_frequency, const Tensor& largest) {
-  by_table_dtype(made.dtype(), [&]<typename T>(T) {
+  by_floating_dtype(made.dtype(), "embedding_bag", [&]<typename T>(T) {
     T* out = static_cast<T*>(made.data());
     std::fill_n(out, made.numel(), T{});
     if (mode == BagMode::Max) {
@@ -240,7 +223,7 @@ void embedding_bag_gradient(const Tensor& made, const Tensor& grad, const Bags& 
 
 void embedding_bag_weights_gradient(const Tensor& made, const Tensor& grad, const Tensor& table,
                                     const Bags& bags) {
-  by_table_dtype(table.dtype(), [&]<typename T>(T) {
+  by_floating_dtype(table.dtype(), "embedding_bag", [&]<typename T>(T) {
     T* out = static_cast<T*>(made.data());
     const T* given = static_cast<const T*>(grad.data());
     const T* rows = static_cast<const T*>(table.data());

@@ -19,21 +19,10 @@ namespace {
 
 template <typename F>
 void by_averaged_dtype(DType dtype, F&& function) {
-  switch (dtype) {
-    case DType::Float32:
-      return function(float{});
-    case DType::Float64:
-      return function(double{});
-    case DType::Float16:
-      return function(Half{});
-    case DType::BFloat16:
-      return function(BFloat16{});
-    case DType::Int64:
-      return function(int64_t{});
-    default:
-      fail(ErrorKind::NotImplemented, "", "\"avg_pool\" not implemented for '",
-           scalar_type_name(dtype), "'");
+  if (dtype == DType::Int64) {
+    return function(int64_t{});
   }
+  by_floating_dtype(dtype, "avg_pool", function);
 }
 
 int64_t divisor_of(const WindowSpace& space, Divisor divisor, int64_t d, int64_t h, int64_t w) {

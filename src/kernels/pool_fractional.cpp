@@ -11,20 +11,6 @@
 namespace rushlight::kernels {
 namespace {
 
-template <typename F>
-void by_float_dtype(DType dtype, F&& function) {
-  switch (dtype) {
-    case DType::Float32:
-      return function(float{});
-    case DType::Float64:
-      return function(double{});
-    case DType::Float16:
-      return function(Half{});
-    default:
-      return function(BFloat16{});
-  }
-}
-
 // As a number of T holds it.
 template <typename T>
 Compute<T> rounded(Compute<T> value) {
@@ -83,7 +69,7 @@ void pool_plane(T* values, int64_t* places, const T* plane, const WindowSpace& s
 
 void fractional_max_pool(const Tensor& values, const Tensor& indices, const Tensor& input,
                          const WindowSpace& space, int dims, const Tensor& samples) {
-  by_float_dtype(input.dtype(), [&]<typename T>(T) {
+  by_floating_dtype(input.dtype(), "fractional_max_pool", [&]<typename T>(T) {
     T* out = static_cast<T*>(values.data());
     auto* places = static_cast<int64_t*>(indices.data());
     const T* in = static_cast<const T*>(input.data());

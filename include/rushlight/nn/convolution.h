@@ -38,8 +38,9 @@ class Padding {
   std::string mode_;
 };
 
-struct Conv1dOptions {
-  Conv1dOptions(int64_t in_channels, int64_t out_channels, Spread kernel_size)
+template <int D>
+struct ConvOptions {
+  ConvOptions(int64_t in_channels, int64_t out_channels, Spread kernel_size)
       : in_channels_(in_channels),
         out_channels_(out_channels),
         kernel_size_(std::move(kernel_size)) {}
@@ -53,41 +54,13 @@ struct Conv1dOptions {
   RUSHLIGHT_ARG(bool, bias) = true;
   RUSHLIGHT_ARG(std::string, padding_mode) = "zeros";
 };
+using Conv1dOptions = ConvOptions<1>;
+using Conv2dOptions = ConvOptions<2>;
+using Conv3dOptions = ConvOptions<3>;
 
-struct Conv2dOptions {
-  Conv2dOptions(int64_t in_channels, int64_t out_channels, Spread kernel_size)
-      : in_channels_(in_channels),
-        out_channels_(out_channels),
-        kernel_size_(std::move(kernel_size)) {}
-  RUSHLIGHT_ARG(int64_t, in_channels);
-  RUSHLIGHT_ARG(int64_t, out_channels);
-  RUSHLIGHT_ARG(Spread, kernel_size);
-  RUSHLIGHT_ARG(Spread, stride) = 1;
-  RUSHLIGHT_ARG(Padding, padding) = 0;
-  RUSHLIGHT_ARG(Spread, dilation) = 1;
-  RUSHLIGHT_ARG(int64_t, groups) = 1;
-  RUSHLIGHT_ARG(bool, bias) = true;
-  RUSHLIGHT_ARG(std::string, padding_mode) = "zeros";
-};
-
-struct Conv3dOptions {
-  Conv3dOptions(int64_t in_channels, int64_t out_channels, Spread kernel_size)
-      : in_channels_(in_channels),
-        out_channels_(out_channels),
-        kernel_size_(std::move(kernel_size)) {}
-  RUSHLIGHT_ARG(int64_t, in_channels);
-  RUSHLIGHT_ARG(int64_t, out_channels);
-  RUSHLIGHT_ARG(Spread, kernel_size);
-  RUSHLIGHT_ARG(Spread, stride) = 1;
-  RUSHLIGHT_ARG(Padding, padding) = 0;
-  RUSHLIGHT_ARG(Spread, dilation) = 1;
-  RUSHLIGHT_ARG(int64_t, groups) = 1;
-  RUSHLIGHT_ARG(bool, bias) = true;
-  RUSHLIGHT_ARG(std::string, padding_mode) = "zeros";
-};
-
-struct ConvTranspose1dOptions {
-  ConvTranspose1dOptions(int64_t in_channels, int64_t out_channels, Spread kernel_size)
+template <int D>
+struct ConvTransposeOptions {
+  ConvTransposeOptions(int64_t in_channels, int64_t out_channels, Spread kernel_size)
       : in_channels_(in_channels),
         out_channels_(out_channels),
         kernel_size_(std::move(kernel_size)) {}
@@ -102,40 +75,9 @@ struct ConvTranspose1dOptions {
   RUSHLIGHT_ARG(Spread, dilation) = 1;
   RUSHLIGHT_ARG(std::string, padding_mode) = "zeros";
 };
-
-struct ConvTranspose2dOptions {
-  ConvTranspose2dOptions(int64_t in_channels, int64_t out_channels, Spread kernel_size)
-      : in_channels_(in_channels),
-        out_channels_(out_channels),
-        kernel_size_(std::move(kernel_size)) {}
-  RUSHLIGHT_ARG(int64_t, in_channels);
-  RUSHLIGHT_ARG(int64_t, out_channels);
-  RUSHLIGHT_ARG(Spread, kernel_size);
-  RUSHLIGHT_ARG(Spread, stride) = 1;
-  RUSHLIGHT_ARG(Spread, padding) = 0;
-  RUSHLIGHT_ARG(Spread, output_padding) = 0;
-  RUSHLIGHT_ARG(int64_t, groups) = 1;
-  RUSHLIGHT_ARG(bool, bias) = true;
-  RUSHLIGHT_ARG(Spread, dilation) = 1;
-  RUSHLIGHT_ARG(std::string, padding_mode) = "zeros";
-};
-
-struct ConvTranspose3dOptions {
-  ConvTranspose3dOptions(int64_t in_channels, int64_t out_channels, Spread kernel_size)
-      : in_channels_(in_channels),
-        out_channels_(out_channels),
-        kernel_size_(std::move(kernel_size)) {}
-  RUSHLIGHT_ARG(int64_t, in_channels);
-  RUSHLIGHT_ARG(int64_t, out_channels);
-  RUSHLIGHT_ARG(Spread, kernel_size);
-  RUSHLIGHT_ARG(Spread, stride) = 1;
-  RUSHLIGHT_ARG(Spread, padding) = 0;
-  RUSHLIGHT_ARG(Spread, output_padding) = 0;
-  RUSHLIGHT_ARG(int64_t, groups) = 1;
-  RUSHLIGHT_ARG(bool, bias) = true;
-  RUSHLIGHT_ARG(Spread, dilation) = 1;
-  RUSHLIGHT_ARG(std::string, padding_mode) = "zeros";
-};
+using ConvTranspose1dOptions = ConvTransposeOptions<1>;
+using ConvTranspose2dOptions = ConvTransposeOptions<2>;
+using ConvTranspose3dOptions = ConvTransposeOptions<3>;
 
 // What all convolutions share: (N, C, ...) or (C, ...) with `dims` spatial dimensions.
 class RUSHLIGHT_API ConvolutionImpl : public TensorModule {

@@ -80,6 +80,7 @@ OPTIONS = re.compile(r"struct (\w+)Options \{(.*?)\n\};", re.S)
 ONE_LINE = re.compile(r"^RUSHLIGHT_(?:LAYER|LOSS)\d\((\w+)(?:, (.*?))?\);", re.M | re.S)
 # A layer of a family that a template makes for each number of dimensions.
 OF_FAMILY = re.compile(r"^RUSHLIGHT_ND_LAYER\((\w+), (\w+), \d\);", re.M)
+OPTIONS_ALIAS = re.compile(r"^using (\w+)Options = (\w+)Options<\d>;", re.M)
 MODULE = re.compile(r"^RUSHLIGHT_MODULE\((\w+)\);", re.M)
 OPTIMIZER = re.compile(
     r"^class RUSHLIGHT_API (\w+) : public (?:Optimizer|AdamFamily<\w+>) \{", re.M
@@ -92,7 +93,7 @@ def options(text: str) -> dict[str, list[Parameter]]:
     for name, body in OPTIONS.findall(text):
         if "##" not in name:
             found[name] = [Parameter(*match) for match in ARGUMENT.findall(body)]
-    for name, family in OF_FAMILY.findall(text):
+    for name, family in OF_FAMILY.findall(text) + OPTIONS_ALIAS.findall(text):
         found[name] = found[family]
     for name, rest in ONE_LINE.findall(text):
         words = split_top(rest)
