@@ -88,12 +88,13 @@ Tensor none(DType dtype, const Tensor& like) {
   return make_tensor({0}, dtype, like.device());
 }
 
-Tensor by_columns(const Tensor& x) {
-  return x.is_meta() ? x : copy_columns(x);
-}
-
 bool all_full(const Tensor& rank, int64_t n) {
-  return rank.is_meta() || all(eq(rank, Scalar(n))).item<bool>();
+  if (rank.is_meta()) {
+    fail(ErrorKind::NotImplemented, kName,
+         "whether there are residuals depends on the ranks of the matrices, which meta tensors do "
+         "not have");
+  }
+  return all(eq(rank, Scalar(n))).item<bool>();
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_of(const Tensor& given_a, const Tensor& given_b,
@@ -123,7 +124,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_of(const Tensor& given_a, const
       rows_of(a) > n && name != "gelsy" && (name == "gels" || all_full(made.rank, n));
   made.residuals = asked ? sum(square(sub(matmul(a, made.x), b)), {-2}, false, std::nullopt)
                          : none(a.dtype(), a);
-  return {vector ? squeeze(made.x, -1) : by_columns(made.x), made.residuals,
+  return {vector ? squeeze(made.x, -1) : copy_columns(made.x), made.residuals,
           name == "gels" ? none(DType::Int64, a) : made.rank,
           by_values ? made.values : none(a.dtype(), a)};
 }

@@ -83,7 +83,11 @@ Tensor pinv_kernel(const Tensor& self, const Tensor& atol, const Tensor& rtol, b
   if (hermitian) {
     check_square(self, "linalg.pinv");
   }
-  const IntList shape = with_tail(batch_sizes(self), {columns_of(self), rows_of(self)});
+  IntList batch = batch_sizes(self);
+  for (const Tensor& tolerance : {atol, rtol}) {  // one a matrix
+    batch = tolerance.defined() ? broadcast_shapes(batch, tolerance.sizes(), "linalg.pinv") : batch;
+  }
+  const IntList shape = with_tail(batch, {columns_of(self), rows_of(self)});
   if (self.is_meta() || self.numel() == 0) {
     return make_tensor(shape, self.dtype(), self.device());
   }
