@@ -192,10 +192,12 @@ llvm::Value* Arithmetic::convert(Value* v, DType from, DType to) {
     return is_signed(from) ? b_.CreateSExtOrTrunc(v, type) : b_.CreateZExtOrTrunc(v, type);
   }
   if (to == DType::UInt64) {
-    // Negative values wrap, as by way of i64.
-    Value* zero = llvm::ConstantFP::get(v->getType(), 0);
-    return b_.CreateSelect(b_.CreateFCmpOLT(v, zero), b_.CreateFPToSI(v, type),
-                           b_.CreateFPToUI(v, type));
+    // By way of i64, so that negative values wrap and levels with an instruction of their own for
+    // u64 give the same for what does not fit. Where i64 overflows it has its sign bit alone.
+    Value* low = b_.CreateFPToSI(v, type);
+    Value* past = llvm::ConstantFP::get(v->getType(), 0x1p63);
+    Value* high = b_.CreateFPToSI(b_.CreateFSub(v, past), type);
+    return b_.CreateOr(low, b_.CreateAnd(high, b_.CreateAShr(low, 63)));
   }
   if (from == DType::Float32 && to != DType::Int64) {
     return b_.CreateTrunc(low_word(b_, v, like(b_.getInt32Ty(), v)), type);
