@@ -2,6 +2,7 @@
 #include <rushlight/memory.h>
 
 #include "convert.h"
+#include "kernels/gemm.h"
 #include "module.h"
 #include "ops/promotion.h"
 #include "runtime/cpu.h"
@@ -134,6 +135,27 @@ PyObject* cpu_level(PyObject*, PyObject*) {
   });
 }
 
+// In the order of MatmulPrecision.
+constexpr const char* kPrecisions[] = {"highest", "high", "medium"};
+
+PyObject* get_precision(PyObject*, PyObject*) {
+  return PyUnicode_FromString(kPrecisions[static_cast<int>(f32_matmul_precision())]);
+}
+
+PyObject* set_precision(PyObject*, PyObject* name) {
+  return guarded([&] {
+    for (int i = 0; i < 3; ++i) {
+      if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kPrecisions[i]) == 0) {
+        set_f32_matmul_precision(static_cast<MatmulPrecision>(i));
+        return py_none();
+      }
+    }
+    const std::string got = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : type_name(name);
+    fail(ErrorKind::Runtime, "", "set_float32_matmul_precision: precision must be 'highest', ",
+         "'high' or 'medium', got '", got, "'");
+  });
+}
+
 template <typename F>
 PyCFunction as_function(F function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
@@ -155,6 +177,8 @@ PyMethodDef functions[] = {
     {"_memory_empty_cache", memory_empty_cache, METH_NOARGS, nullptr},
     {"_memory_limit", memory_limit, METH_NOARGS, nullptr},
     {"_memory_set_limit", memory_set_limit, METH_O, nullptr},
+    {"_get_float32_matmul_precision", get_precision, METH_NOARGS, nullptr},
+    {"_set_float32_matmul_precision", set_precision, METH_O, nullptr},
     {"_cpu_level", cpu_level, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -6,7 +6,7 @@ from rushlight import _C
 from rushlight._C import Tensor
 
 _deterministic = {"mode": False, "warn_only": False}
-_other = {"matmul_precision": "highest", "warn_always": False, "interop_threads": 1}
+_other = {"warn_always": False, "interop_threads": 1}
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -49,15 +49,18 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """'highest', 'high' or 'medium'. Products of f32 are always computed in f32."""
-    if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"{precision} is not one of 'highest', 'high', or 'medium'")
-    _other["matmul_precision"] = precision
+    """How many significant bits the factors of f32 matrix products keep.
+
+    'highest': all 24 (default). 'high': at least 16. 'medium': at least 8, as bfloat16. Sums are
+    f32 always. Fewer bits are kept only where that is faster: on CPUs with matrix tiles (AMX).
+    Raises RuntimeError for any other value.
+    """
+    _C._set_float32_matmul_precision(precision)
 
 
 def get_float32_matmul_precision() -> str:
     """What set_float32_matmul_precision was given last."""
-    return _other["matmul_precision"]
+    return _C._get_float32_matmul_precision()
 
 
 def set_warn_always(b: bool, /) -> None:

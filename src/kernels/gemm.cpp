@@ -3,6 +3,7 @@
 #include <rushlight/error.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "kernels/gemm_product.h"
 #include "runtime/parallel.h"
@@ -16,6 +17,24 @@ constexpr int64_t kSerialWork = 1 << 18;
 bool takes_small_float(DType dtype) {
   return compute_dtype(dtype) == DType::Float32;
 }
+
+std::atomic<MatmulPrecision> f32_precision = MatmulPrecision::highest;
+
+// Tiles pay where packing, which every element takes part in, is little beside the product.
+void choose_tiles(Product<float>* product, DType dtype) {
+  constexpr int64_t kLeast = 32;
+  const TileEngine* tiles = tile_engine();
+  const MatmulPrecision precision = f32_matmul_precision();
+  const bool f32 = dtype == DType::Float32;
+  if (tiles == nullptr || (f32 && precision == MatmulPrecision::highest) ||
+      std::min({product->m, product->n, product->k}) < kLeast) {
+    return;
+  }
+  product->tiles = tiles;
+  const bool whole = f32 ? precision == MatmulPrecision::medium : dtype == DType::BFloat16;
+  product->scheme = whole ? TileScheme::whole : TileScheme::halves;
+}
+void choose_tiles(Product<double>*, DType) {}
 
 // Tells of all rows where the product was not made block by block.
 void finish_rows(int64_t m, int64_t n, const BlockDone& done) {
@@ -59,6 +78,7 @@ void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixR
     multiply_vector(product);
   } else {
     product.done = k == 0 ? nullptr : product.done;
+    choose_tiles(&product, a.dtype);
     multiply_blocks(product);
   }
   if (epilogue.done != nullptr && product.done == nullptr) {
@@ -67,6 +87,14 @@ void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixR
 }
 
 }  // namespace
+
+void set_f32_matmul_precision(MatmulPrecision precision) {
+  f32_precision.store(precision, std::memory_order_relaxed);
+}
+
+MatmulPrecision f32_matmul_precision() {
+  return f32_precision.load(std::memory_order_relaxed);
+}
 
 bool gemm_supports(DType dtype) {
   switch (dtype) {

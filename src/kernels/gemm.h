@@ -46,6 +46,12 @@ struct GemmEpilogue {
   const BlockDone* done = nullptr;  // of `gemm` alone
 };
 
+// Significant bits that factors of f32 products keep: all 24, at least 16, at least 8. Fewer are
+// kept only where that is faster: on a CPU with matrix tiles.
+enum class MatmulPrecision : uint8_t { highest, high, medium };
+void set_f32_matmul_precision(MatmulPrecision precision);
+MatmulPrecision f32_matmul_precision();
+
 // Whether `gemm` takes operands of this dtype: f32, f64, f16, bf16, i64, i32, i16, i8, u8.
 bool gemm_supports(DType dtype);
 

@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 
 #include "kernels/gemm_product.h"
 #include "kernels/scratch.h"
@@ -35,6 +37,7 @@ constexpr int64_t kTaskWork = 1 << 18;
 
 thread_local Scratch a_scratch;
 thread_local Scratch b_scratch;
+thread_local Scratch b_spare_scratch;
 thread_local Scratch c_scratch;
 thread_local Scratch task_scratch;
 
@@ -43,6 +46,25 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) {
 }
 constexpr int64_t round_up(int64_t a, int64_t b) {
   return ceil_div(a, b) * b;
+}
+
+// How packed factors lie: [depth block][panel][what the engine makes of a panel].
+struct Format {
+  int64_t row_panel;  // items of a panel
+  int64_t col_panel;
+  int64_t depth;  // steps of a depth block
+  int64_t step;   // to a multiple of which the last of them is filled up
+  int64_t bytes;  // of an element
+};
+
+template <typename T>
+Format format_of(const Product<T>& product, bool tiled) {
+  if (tiled) {
+    return {kTileItems, kTileItems, tile_block_depth(product.scheme), kTileDepth,
+            2 * parts_of(product.scheme)};
+  }
+  const GemmEngine<T>& engine = product.engine;
+  return {engine.rows, engine.cols, kGemmDepth, 1, static_cast<int64_t>(sizeof(T))};
 }
 
 // A range of rows, columns and depth of the product, with what is packed of it.
@@ -54,9 +76,13 @@ struct Slab {
   int64_t m;
   int64_t n;
   int64_t k;
-  const T* a = nullptr;  // packed [depth block][panel][depth][rows]; none: read A where it lies
-  const T* b = nullptr;  // packed likewise; none: read B where it lies, but for the last panel
+  const std::byte* a = nullptr;  // packed; none: read A where it lies
+  const std::byte* b = nullptr;  // packed; none: read B where it lies, but for the last panel
   const T* b_edge = nullptr;
+  const std::byte* b_tiles = nullptr;  // as tiles, whether or not this slab uses them
+  bool b_finite = false;
+  Format format = {};
+  bool tiled = false;
   T* sums = nullptr;  // partial sums of C where C is not direct and depth takes several slabs
   bool first;
   bool last;
@@ -88,48 +114,115 @@ bool packs_b(const Product<T>& product) {
          (product.m > kRows && product.n * product.k > kElements);
 }
 
-// Packs `count` items (rows of A, columns of B) of a slab, all panels and depth blocks in parallel.
+// One of the factors: a slab of A by its rows, or of B by its columns.
+struct Side {
+  MatrixRef source;
+  int64_t item_stride;
+  int64_t depth_stride;
+  int64_t count;
+  int64_t panel;
+  bool columns;
+};
+
+// Packs all panels and depth blocks of a side in parallel. Returns whether the engine takes them:
+// tiles want finite elements.
 template <typename T>
-void pack(const Product<T>& product, const MatrixRef& source, int64_t item_stride,
-          int64_t depth_stride, int64_t count, int64_t depth, int64_t width, T* out) {
-  const int64_t panels = ceil_div(count, width);
-  const int64_t padded = panels * width;
+bool pack(const Product<T>& product, const Side& side, const Format& format, bool tiled,
+          int64_t depth, std::byte* out) {
+  const int64_t width = side.panel;
+  const int64_t panels = ceil_div(side.count, width);
   // Panels of adjacent items are packed side by side: each reads only part of a cache line, and
   // the lines may lie a page apart.
   const int64_t together =
-      item_stride == 1 ? std::clamp<int64_t>(panels / 8, 1, kPackedTogether / width) : 1;
+      side.item_stride == 1 ? std::clamp<int64_t>(panels / 8, 1, kPackedTogether / width) : 1;
   const int64_t wide = together * width;
   const int64_t across = ceil_div(panels, together);
-  const int64_t jobs = across * ceil_div(depth, kGemmDepth);
+  const int64_t jobs = across * ceil_div(depth, format.depth);
+  std::atomic<bool> finite = true;
   const auto pack_jobs = [&](int64_t first, int64_t last) {
     for (int64_t job = first; job < last; ++job) {
-      const int64_t start = job / across * kGemmDepth;
+      const int64_t start = job / across * format.depth;
       const int64_t item = job % across * wide;
-      const int64_t steps = std::min(kGemmDepth, depth - start);
-      const int64_t skip = item * item_stride + start * depth_stride;
-      const auto* data = static_cast<const char*>(source.data) + skip * element_size(source.dtype);
-      product.engine.pack(source.dtype, data, item_stride, depth_stride,
-                          std::min(wide, count - item), steps, width,
-                          out + start * padded + item * steps);
+      const int64_t steps = std::min(format.depth, depth - start);
+      const int64_t skip = item * side.item_stride + start * side.depth_stride;
+      const DType dtype = side.source.dtype;
+      const auto* data = static_cast<const char*>(side.source.data) + skip * element_size(dtype);
+      const int64_t count = std::min(wide, side.count - item);
+      std::byte* to =
+          out + (start * panels * width + item * round_up(steps, format.step)) * format.bytes;
+      if (!tiled) {
+        product.engine.pack(dtype, data, side.item_stride, side.depth_stride, count, steps, width,
+                            reinterpret_cast<T*>(to));
+      } else if (!product.tiles->pack(product.scheme, side.columns, dtype, data, side.item_stride,
+                                      side.depth_stride, count, steps, to)) {
+        finite.store(false, std::memory_order_relaxed);
+      }
     }
   };
-  parallel_for(0, jobs, ceil_div(1 << 15, wide * kGemmDepth), pack_jobs);
+  parallel_for(0, jobs, ceil_div(1 << 15, wide * format.depth), pack_jobs);
+  return finite.load(std::memory_order_relaxed);
+}
+
+template <typename T>
+bool pack_side(const Product<T>& product, const Side& side, const Format& format, bool tiled,
+               int64_t depth, Scratch* scratch, const std::byte** packed) {
+  const int64_t elements = round_up(side.count, side.panel) * round_up(depth, format.step);
+  auto* out = scratch->get<std::byte>(elements * format.bytes);
+  *packed = out;
+  return pack(product, side, format, tiled, depth, out);
+}
+
+template <typename T>
+Side side_a(const Product<T>& product, const Slab<T>& slab, const Format& format) {
+  const MatrixRef a = offset(product.a, slab.row, slab.depth_start);
+  return {a, a.row_stride, a.col_stride, slab.m, format.row_panel, false};
+}
+
+template <typename T>
+Side side_b(const Product<T>& product, const Slab<T>& slab, const Format& format) {
+  const MatrixRef b = offset(product.b, slab.depth_start, slab.col);
+  return {b, b.col_stride, b.row_stride, slab.n, format.col_panel, true};
+}
+
+// Packs a slab as tiles. False where its elements forbid it.
+template <typename T>
+bool pack_tiles(const Product<T>& product, bool with_b, Slab<T>* slab) {
+  const Format format = format_of(product, true);
+  if (with_b) {
+    slab->b_finite = pack_side(product, side_b(product, *slab, format), format, true, slab->k,
+                               &b_scratch, &slab->b_tiles);
+  }
+  if (!slab->b_finite || !pack_side(product, side_a(product, *slab, format), format, true, slab->k,
+                                    &a_scratch, &slab->a)) {
+    return false;
+  }
+  slab->format = format;
+  slab->tiled = true;
+  slab->b = slab->b_tiles;
+  return true;
 }
 
 template <typename T>
 void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* slab) {
+  Scratch* own_b = &b_scratch;
+  if (product.tiles != nullptr) {
+    if (pack_tiles(product, with_b, slab)) {
+      return;
+    }
+    // Packed for chains, beside the tiles of B that other slabs may use.
+    slab->tiled = false;
+    with_b = true;
+    own_b = &b_spare_scratch;
+  }
   const GemmEngine<T>& engine = product.engine;
-  const MatrixRef a = offset(product.a, slab->row, slab->depth_start);
-  const MatrixRef b = offset(product.b, slab->depth_start, slab->col);
+  const Format format = format_of(product, false);
+  slab->format = format;
   if (with_a) {
-    T* out = a_scratch.get<T>(round_up(slab->m, engine.rows) * slab->k);
-    pack(product, a, a.row_stride, a.col_stride, slab->m, slab->k, engine.rows, out);
-    slab->a = out;
+    pack_side(product, side_a(product, *slab, format), format, false, slab->k, &a_scratch,
+              &slab->a);
   }
   if (with_b) {
-    T* out = b_scratch.get<T>(round_up(slab->n, engine.cols) * slab->k);
-    pack(product, b, b.col_stride, b.row_stride, slab->n, slab->k, engine.cols, out);
-    slab->b = out;
+    pack_side(product, side_b(product, *slab, format), format, false, slab->k, own_b, &slab->b);
   }
   if (slab->b != nullptr) {  // packed now or for an earlier slab
     return;
@@ -137,10 +230,25 @@ void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* sla
   const int64_t edge = slab->n % engine.cols;
   if (edge % engine.vector != 0) {
     T* out = b_scratch.get<T>(engine.cols * slab->k);
-    const MatrixRef last = offset(b, 0, slab->n - edge);
+    const MatrixRef last = offset(product.b, slab->depth_start, slab->col + slab->n - edge);
     engine.pack(last.dtype, last.data, 1, last.row_stride, edge, slab->k, engine.cols, out);
     slab->b_edge = out;
   }
+}
+
+template <typename T>
+void multiply_packed(const Product<T>& product, bool tiled, int64_t rows, int64_t cols,
+                     int64_t depth, const std::byte* a, const std::byte* b, T beta, T* sums,
+                     int64_t sums_stride) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (tiled) {
+      product.tiles->block(product.scheme, rows, cols, depth, a, b, product.alpha, beta, sums,
+                           sums_stride);
+      return;
+    }
+  }
+  product.engine.block(rows, cols, depth, reinterpret_cast<const T*>(a),
+                       reinterpret_cast<const T*>(b), product.alpha, beta, sums, sums_stride);
 }
 
 // Sums of rows x cols at (i, j) of the slab, for one block of depth at `start`.
@@ -149,12 +257,15 @@ void multiply_depth(const Product<T>& product, const Slab<T>& slab, int64_t i, i
                     int64_t rows, int64_t cols, int64_t start, T beta, T* sums,
                     int64_t sums_stride) {
   const GemmEngine<T>& engine = product.engine;
-  const int64_t depth = std::min(kGemmDepth, slab.k - start);
-  const int64_t padded_n = round_up(slab.n, engine.cols);
+  const Format& format = slab.format;
+  const int64_t depth = std::min(format.depth, slab.k - start);
+  const int64_t padded_m = round_up(slab.m, format.row_panel);
+  const int64_t padded_n = round_up(slab.n, format.col_panel);
+  const int64_t filled = round_up(depth, format.step);
   if (slab.a != nullptr) {
-    const T* a = slab.a + start * round_up(slab.m, engine.rows) + i * depth;
-    const T* b = slab.b + start * padded_n + j * depth;
-    engine.block(rows, cols, depth, a, b, product.alpha, beta, sums, sums_stride);
+    const std::byte* a = slab.a + (start * padded_m + i * filled) * format.bytes;
+    const std::byte* b = slab.b + (start * padded_n + j * filled) * format.bytes;
+    multiply_packed(product, slab.tiled, rows, cols, depth, a, b, beta, sums, sums_stride);
     return;
   }
   const int64_t p = slab.depth_start + start;
@@ -165,7 +276,7 @@ void multiply_depth(const Product<T>& product, const Slab<T>& slab, int64_t i, i
     const T* b = nullptr;
     int64_t b_stride = engine.cols;
     if (slab.b != nullptr) {
-      b = slab.b + start * padded_n + (j + col) * depth;
+      b = reinterpret_cast<const T*>(slab.b) + start * padded_n + (j + col) * depth;
     } else if (wide % engine.vector != 0) {
       b = slab.b_edge + start * engine.cols;
     } else {
@@ -192,7 +303,7 @@ void multiply_task(const Product<T>& product, const Slab<T>& slab, int64_t i, in
   } else {
     sums = task_scratch.get<T>(rows * cols);
   }
-  for (int64_t start = 0; start < slab.k; start += kGemmDepth) {
+  for (int64_t start = 0; start < slab.k; start += slab.format.depth) {
     const T fresh = direct ? product.beta : 0;
     const T beta = slab.first && start == 0 ? fresh : 1;
     multiply_depth(product, slab, i, j, rows, cols, start, beta, sums, sums_stride);
@@ -217,8 +328,10 @@ struct Grid {
 // they can share evenly.
 template <typename T>
 Grid cut(const Product<T>& product, const Slab<T>& slab, double work) {
-  const GemmEngine<T>& engine = product.engine;
-  const int64_t cache_rows = block_bytes() / (kGemmDepth * static_cast<int64_t>(sizeof(T)));
+  // Two panels of tiles make a square of them, which uses what it loads twice.
+  const int64_t row_step = slab.format.row_panel * (slab.tiled ? 2 : 1);
+  const int64_t col_step = slab.format.col_panel * (slab.tiled ? 2 : 1);
+  const int64_t cache_rows = block_bytes() / (slab.format.depth * slab.format.bytes);
   int64_t down = ceil_div(slab.m, cache_rows);
   const bool whole = product.direct() && product.done == nullptr;
   int64_t across = whole ? 1 : ceil_div(slab.n, 256);
@@ -226,15 +339,15 @@ Grid cut(const Product<T>& product, const Slab<T>& slab, double work) {
   const int64_t threads = std::min<int64_t>(num_threads(), useful);
   if (threads > 1) {
     const int64_t wanted = std::min(useful, 4 * threads);
-    across = std::max(across, std::min(ceil_div(wanted, down), slab.n / (8 * engine.cols)));
-    down = std::max(down, std::min(ceil_div(wanted, across), slab.m / (4 * engine.rows)));
-    across = std::max(across, std::min(ceil_div(wanted, down), slab.n / engine.cols));
+    across = std::max(across, std::min(ceil_div(wanted, down), slab.n / (8 * col_step)));
+    down = std::max(down, std::min(ceil_div(wanted, across), slab.m / (4 * row_step)));
+    across = std::max(across, std::min(ceil_div(wanted, down), slab.n / col_step));
     if (down * across % threads != 0 && across % threads != 0) {
       down = round_up(down, threads);
     }
   }
-  const int64_t rows = round_up(ceil_div(slab.m, down), engine.rows);
-  const int64_t cols = round_up(ceil_div(slab.n, across), engine.cols);
+  const int64_t rows = round_up(ceil_div(slab.m, down), row_step);
+  const int64_t cols = round_up(ceil_div(slab.n, across), col_step);
   return {rows, cols, ceil_div(slab.m, rows), ceil_div(slab.n, cols)};
 }
 
@@ -278,13 +391,15 @@ void clear_product(const Product<T>& product) {
 template <typename T>
 int64_t slab_rows(const Product<T>& product, int64_t elements, int64_t depth) {
   const int64_t most = std::max<int64_t>(elements / depth, 480);
-  return most / product.engine.rows * product.engine.rows;
+  const int64_t panel = format_of(product, product.tiles != nullptr).row_panel;
+  return most / panel * panel;
 }
 
 template <typename T>
 int64_t slab_cols(const Product<T>& product, int64_t elements, int64_t depth) {
   const int64_t most = std::max<int64_t>(elements / depth, 480);
-  return most / product.engine.cols * product.engine.cols;
+  const int64_t panel = format_of(product, product.tiles != nullptr).col_panel;
+  return most / panel * panel;
 }
 
 // Columns of C from `col` on, where sums may stay in C itself: B is packed once.
@@ -343,7 +458,7 @@ void multiply_blocks(const Product<T>& product) {
   if (product.k == 0) {
     return clear_product(product);
   }
-  const bool with_a = packs_a(product);
+  const bool with_a = product.tiles != nullptr || packs_a(product);
   const bool with_b = with_a || packs_b(product);
   const int64_t depth = std::min(product.k, product.direct() ? kNearDepth : kSlabDepth);
   const int64_t most = with_b ? slab_cols(product, kSlabElements, depth) : product.n;

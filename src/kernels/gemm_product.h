@@ -5,6 +5,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/gemm_engine.h"
+#include "kernels/gemm_tiles.h"
 
 namespace rushlight {
 
@@ -46,6 +47,8 @@ struct Product {
   T addend_scale;
   Activation activation;
   const BlockDone* done;
+  const TileEngine* tiles = nullptr;  // where the product is one of tiles
+  TileScheme scheme = TileScheme::whole;
 
   // Whether tiles may be written to C itself, rather than to a buffer of type T.
   bool direct() const { return c.dtype == kComputeDType<T> && c.col_stride == 1; }

@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include <rushlight/error.h>
@@ -36,6 +38,18 @@ uint64_t saved_states() {
   return static_cast<uint64_t>(high) << 32 | low;
 }
 
+// Linux saves tile registers only for processes that have asked, since their stacks must have room.
+// All threads get what is asked for here, and children inherit it.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 constexpr bool has_all(uint64_t word, uint64_t bits) {
   return (word & bits) == bits;
 }
@@ -67,7 +81,7 @@ CpuLevel detect() {
   constexpr unsigned kBf16 = 1u << 5;
   const bool amx = has_all(extended.edx, kFp16 | kAmx) && has_all(extended_1.eax, kBf16) &&
                    has_all(states, kTiles);
-  return amx ? CpuLevel::v4amx : CpuLevel::v4;
+  return amx && may_use_tiles() ? CpuLevel::v4amx : CpuLevel::v4;
 }
 #else
 CpuLevel detect() {
