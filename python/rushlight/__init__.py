@@ -58,6 +58,7 @@ _LAZY = {
         "use_deterministic_algorithms",
     ),
     "_tensor_str": ("set_printoptions",),
+    "_functorch.vmap": ("vmap",),
     "_storage_types": (
         "BFloat16Tensor",
         "BoolTensor",

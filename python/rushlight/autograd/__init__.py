@@ -112,21 +112,30 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
             "allow_unused=False."
         )
-    if is_grads_batched:
-        raise NotImplementedError(
-            "grad(): is_grads_batched=True needs vmap over the backward graph, which is not "
-            "offered; call grad once for each row of grad_outputs"
-        )
     keys = tuple(inputs) if isinstance(inputs, dict) else None
     wanted = tuple(inputs.values()) if isinstance(inputs, dict) else _as_tuple(inputs)
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     roots = _as_tuple(outputs)
+    seeds = _gradients(grad_outputs, len(roots))
+    options = {
+        "retain_graph": retain_graph,
+        "create_graph": create_graph,
+        "allow_unused": allow_unused,
+        "materialize_grads": materialize_grads,
+    }
+    if is_grads_batched:
+        result = _rows_of_gradients(roots, wanted, seeds, options)
+        return dict(zip(keys, result, strict=True)) if keys is not None else result
+    relevant = tuple(value for value in (*roots, *wanted, *seeds) if isinstance(value, Tensor))
+    if _C._has_torch_function(relevant):
+        result = _C._handle_torch_function(grad, relevant, (roots, wanted, seeds), options)
+        return dict(zip(keys, result, strict=True)) if keys is not None else result
     retain = create_graph if retain_graph is None else retain_graph
     allowed = materialize_grads if allow_unused is None else allow_unused
     result = _C._run_backward(
         roots,
-        _gradients(grad_outputs, len(roots)),
+        seeds,
         retain,
         create_graph,
         wanted,
@@ -145,6 +154,25 @@ def grad(
             for i, g in enumerate(result)
         )
     return dict(zip(keys, result, strict=False)) if keys is not None else result
+
+
+def _rows_of_gradients(roots: tuple, wanted: tuple, seeds: tuple, options: dict) -> tuple:
+    """The gradients for each row of the gradients given, stacked."""
+    sizes = {seed.shape[0] for seed in seeds if seed is not None}
+    if len(sizes) != 1 or 0 in sizes:
+        raise ValueError(
+            "grad(): is_grads_batched=True expects grad_outputs with one and the same first "
+            f"dimension, not empty, but got sizes {sorted(sizes)}"
+        )
+    options = {**options, "retain_graph": True}
+    rows = [
+        grad(roots, wanted, [None if seed is None else seed[i] for seed in seeds], **options)
+        for i in range(sizes.pop())
+    ]
+    return tuple(
+        None if column[0] is None else _C._VariableFunctions.stack(column)
+        for column in zip(*rows, strict=True)
+    )
 
 
 def _is_checkpoint_valid() -> bool:

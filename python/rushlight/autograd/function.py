@@ -190,7 +190,19 @@ class Function(_SingleLevelFunction):
             args = _bind_defaults(cls.forward, *args, **kwargs)
         elif kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        if _C._len_torch_function_stack() and _vmap_active():
+            from rushlight._functorch._batch_function import apply_batched
+
+            return apply_batched(cls, super().apply, args)
         return super().apply(*args)
+
+
+def _vmap_active() -> bool:
+    """Whether some vmap is in force: its module is loaded, then."""
+    import sys
+
+    module = sys.modules.get("rushlight._functorch._batched")
+    return module is not None and bool(module.active_levels())
 
 
 def _bind_defaults(function: Callable, *args: Any, **kwargs: Any) -> tuple:

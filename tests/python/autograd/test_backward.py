@@ -91,10 +91,14 @@ def test_mistakes(function, text):
         function()
 
 
-def test_batched_gradients_are_refused():
-    x = leaf(1.0)
-    with pytest.raises(NotImplementedError, match="is_grads_batched"):
-        torch.autograd.grad(x * 2, x, torch.ones(3, 1), is_grads_batched=True)
+def test_batched_gradients():
+    x, unused = leaf(1.0, 2.0), leaf(1.0)
+    rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    found = torch.autograd.grad(x * x, [x, unused], rows, is_grads_batched=True, allow_unused=True)
+    assert found[0].tolist() == [[2.0, 0.0], [0.0, 4.0], [2.0, 4.0]]
+    assert found[1] is None
+    with pytest.raises(ValueError, match="is_grads_batched=True expects grad_outputs"):
+        torch.autograd.grad((x * x).sum(), x, is_grads_batched=True)
 
 
 def test_walking_twice_is_an_error():

@@ -107,5 +107,5 @@ def test_call_with_other_parameters():
     replaced = {"weight": torch.tensor([[2.0]]), "bias": torch.tensor([1.0])}
     assert _functional_call(layer, replaced, torch.tensor([[3.0]])).item() == 7.0
     assert layer.weight is weight
-    with pytest.raises(RuntimeError, match="Missing key.s.: bias"):
+    with pytest.raises(RuntimeError, match="Missing key.s.: 'bias'"):
         _functional_call(layer, {"weight": weight}, torch.ones(1, 1), strict=True)

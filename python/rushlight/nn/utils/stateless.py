@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight._C import Tensor
+
 __all__ = ["functional_call"]
 
 
@@ -41,8 +43,7 @@ def _functional_call(
     """Calls `module` with the given tensors, by dotted path, in the places of its own.
 
     With `tie_weights`, a tensor known under several paths is replaced under all of them. With
-    `strict`, every
-    tensor of the module must be given.
+    `strict`, every tensor of the module must be given.
     """
     own = {
         **dict(module.named_parameters(remove_duplicate=False)),
@@ -52,7 +53,7 @@ def _functional_call(
     if tie_weights:
         _tie(own, replacements)
     if strict:
-        _check_strict(own, replacements)
+        _check_strict(module, own, replacements)
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
@@ -64,7 +65,10 @@ def _functional_call(
         return module(*args, **(kwargs or {}))
     finally:
         for table, name, tensor in reversed(saved):
-            table[name] = tensor
+            if tensor is _ABSENT:
+                table.pop(name, None)
+            else:
+                table[name] = tensor
 
 
 def _tie(own: dict, replacements: dict) -> None:
@@ -78,23 +82,24 @@ def _tie(own: dict, replacements: dict) -> None:
             elif replacements[other] is not replacements[path]:
                 raise ValueError(
                     f"functional_call got multiple values for keys {sorted([path, other])}, which "
-                    "are "
-                    "tied. Consider using tie_weights=False"
+                    "are tied. Consider using tie_weights=False"
                 )
 
 
-def _check_strict(own: dict, replacements: dict) -> None:
+_ABSENT = object()
+
+
+def _check_strict(module, own: dict, replacements: dict) -> None:
     missing = own.keys() - replacements.keys()
     unexpected = replacements.keys() - own.keys()
     parts = []
     if unexpected:
-        parts.append("Unexpected key(s): " + ", ".join(sorted(unexpected)) + ".")
+        parts.append("Unexpected key(s): " + ", ".join(map(repr, sorted(unexpected))) + ".")
     if missing:
-        parts.append("Missing key(s): " + ", ".join(sorted(missing)) + ".")
+        parts.append("Missing key(s): " + ", ".join(map(repr, sorted(missing))) + ".")
     if parts:
         raise RuntimeError(
-            "Error(s) in reparametrizing for "
-            f"{type(replacements).__name__}:\n\t" + "\n\t".join(parts)
+            f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(parts)
         )
 
 
@@ -102,9 +107,14 @@ def _swap(module, path: str, tensor) -> tuple[dict, str, object]:
     """Puts one tensor in; gives where it was, its name and what was there."""
     owner_path, _, name = path.rpartition(".")
     owner = module.get_submodule(owner_path)
+    if tensor is not None and not isinstance(tensor, Tensor):
+        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
     for table in (owner._parameters, owner._buffers):
         if name in table:
             previous = table[name]
             table[name] = tensor
             return table, name, previous
-    raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
+    table = owner.__dict__  # a name that the module has not: its forward may ask for it
+    previous = table.get(name, _ABSENT)
+    table[name] = tensor
+    return table, name, previous
