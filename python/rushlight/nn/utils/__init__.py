@@ -23,10 +23,16 @@ __all__ = [
     "clip_grads_with_norm_",
     "convert_conv2d_weight_memory_format",
     "convert_conv3d_weight_memory_format",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+    "fusion",
     "get_total_norm",
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_weight_norm",
     "rnn",
     "skip_init",
@@ -35,7 +41,7 @@ __all__ = [
     "weight_norm",
 ]
 
-_SUBMODULES = ("parametrizations", "parametrize", "rnn", "stateless")
+_SUBMODULES = ("fusion", "parametrizations", "parametrize", "prune", "rnn", "stateless")
 
 
 def __getattr__(name: str):
@@ -44,6 +50,10 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name.startswith("fuse_") and name in __all__:
+        from . import fusion
+
+        return getattr(fusion, name)
     if name in ("weight_norm", "remove_weight_norm"):
         from . import _weight_norm
 
