@@ -7,6 +7,7 @@
 #include "convert.h"
 #include "graph/capture.h"
 #include "module.h"
+#include "tensor/shared_memory.h"
 
 namespace rushlight::python {
 namespace {
@@ -100,6 +101,23 @@ PyObject* resizable(PyObject* self, PyObject*) {
 }
 PyObject* element_size_method(PyObject*, PyObject*) {
   return PyLong_FromLong(1);
+}
+PyObject* share(PyObject* self, PyObject*) {
+  return guarded([&] { return PyLong_FromLong(share_memory(settled(self))); });
+}
+PyObject* shared(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_shared(storage_of(self)));
+}
+PyObject* from_descriptor(PyObject* type, PyObject* args) {
+  int descriptor = 0;
+  Py_ssize_t bytes = 0;
+  if (!PyArg_ParseTuple(args, "in:_from_descriptor", &descriptor, &bytes)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    return wrap_storage(reinterpret_cast<PyTypeObject*>(type),
+                        open_shared(descriptor, static_cast<size_t>(bytes)));
+  });
 }
 PyObject* answer_false(PyObject*, PyObject*) {
   Py_RETURN_FALSE;
@@ -242,7 +260,10 @@ PyMethodDef methods[] = {
     {"copy_", copy_bytes, METH_VARARGS, "Copies the bytes of another storage of this size."},
     {"clone", clone, METH_NOARGS, "A copy of the bytes."},
     {"tolist", tolist, METH_NOARGS, "The bytes as a list of integers."},
-    {"is_shared", answer_false, METH_NOARGS, nullptr},
+    {"is_shared", shared, METH_NOARGS, "Whether other processes can see the bytes."},
+    {"_share", share, METH_NOARGS, "Moves the bytes to shared memory; gives its descriptor."},
+    {"_from_descriptor", from_descriptor, METH_VARARGS | METH_CLASS,
+     "_from_descriptor(descriptor, bytes): a storage over memory that another process shares."},
     {"is_pinned", answer_false, METH_NOARGS, nullptr},
     {"_as_tensor", as_bytes_tensor, METH_NOARGS, "The bytes as a uint8 tensor over them."},
     {nullptr, nullptr, 0, nullptr},

@@ -45,6 +45,21 @@ def _storage(self: Tensor):
     return self._typed_storage()
 
 
+def _share_memory_(self: Tensor) -> Tensor:
+    """Moves the tensor's storage to memory that other processes can see; the tensor itself."""
+    if _C._has_torch_function_unary(self):
+        return _C._handle_torch_function(Tensor.share_memory_, (self,), (self,), {})
+    self.untyped_storage().share_memory_()
+    return self
+
+
+def _is_shared(self: Tensor) -> bool:
+    """Whether other processes can see the tensor's memory."""
+    if _C._has_torch_function_unary(self):
+        return _C._handle_torch_function(Tensor.is_shared, (self,), (self,), {})
+    return self.untyped_storage().is_shared()
+
+
 _c_set_ = Tensor.set_
 
 
@@ -181,6 +196,8 @@ Tensor._typed_storage = _typed_storage
 Tensor.storage = _storage
 Tensor.storage_type = _storage_type
 Tensor.set_ = _set_
+Tensor.share_memory_ = _share_memory_
+Tensor.is_shared = _is_shared
 Tensor.new = _new
 Tensor.__reduce_ex__ = _reduce_ex
 Tensor.__setstate__ = _setstate

@@ -45,6 +45,8 @@ class UntypedStorage(_C.StorageBase):
         return UntypedStorage(0, device=self.device)
 
     def share_memory_(self) -> UntypedStorage:
+        """Moves the bytes to memory that other processes can see; the storage itself."""
+        self._share()
         return self
 
     def __iter__(self) -> Iterator[int]:
@@ -168,9 +170,10 @@ class TypedStorage:
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     def is_shared(self) -> bool:
-        return False
+        return self._untyped_storage.is_shared()
 
     def share_memory_(self) -> TypedStorage:
+        self._untyped_storage.share_memory_()
         return self
 
     def is_pinned(self) -> bool:

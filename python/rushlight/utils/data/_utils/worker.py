@@ -87,6 +87,16 @@ def _seed_everything(base_seed: int, worker_id: int) -> None:
         numpy.random.seed(sequence.generate_state(4))
 
 
+def _send_values() -> None:
+    """Makes tensors go to the main process by value: it may read them when the worker is gone."""
+    import sys
+
+    if "rushlight.multiprocessing" in sys.modules:
+        from rushlight.multiprocessing.reductions import forget_reductions
+
+        forget_reductions()
+
+
 def run(
     create_fetcher,
     dataset,
@@ -101,6 +111,7 @@ def run(
     """Answers (number, keys) with (number, data) until None comes or the main process is gone."""
     global _worker_info
     torch.set_num_threads(1)
+    _send_values()
     _seed_everything(base_seed, worker_id)
     _worker_info = WorkerInfo(worker_id, num_workers, base_seed + worker_id, dataset)
     where = f"in DataLoader worker process {worker_id}"
