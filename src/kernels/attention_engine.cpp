@@ -4,10 +4,12 @@
 
 namespace rushlight {
 
-// Tiles of v4 use these functions of v3: a width for wider vectors is one for narrower ones too.
 template <>
 const AttentionEngine<float>& attention_engine<float>() {
 #if defined(__x86_64__)
+  if (cpu_level() >= CpuLevel::v4) {
+    return v4::attention_f32;
+  }
   if (cpu_level() >= CpuLevel::v3) {
     return v3::attention_f32;
   }
@@ -18,6 +20,9 @@ const AttentionEngine<float>& attention_engine<float>() {
 template <>
 const AttentionEngine<double>& attention_engine<double>() {
 #if defined(__x86_64__)
+  if (cpu_level() >= CpuLevel::v4) {
+    return v4::attention_f64;
+  }
   if (cpu_level() >= CpuLevel::v3) {
     return v3::attention_f64;
   }

@@ -47,6 +47,12 @@ namespace v3 {
 extern const AttentionEngine<float> attention_f32;
 extern const AttentionEngine<double> attention_f64;
 }  // namespace v3
+
+// Columns are independent, so that the bits are those of v3.
+namespace v4 {
+extern const AttentionEngine<float> attention_f32;
+extern const AttentionEngine<double> attention_f64;
+}  // namespace v4
 #endif
 
 }  // namespace rushlight
