@@ -22,11 +22,12 @@ bool differentiating() {
   return thread_state.grad_mode;
 }
 
-// exp(x - max), and its sum. Rows of -inf give NaN, as PyTorch's.
+// exp(x - max), times one over its sum, which is at least 1: a division for each row, not for each
+// element. Rows of -inf give NaN, as PyTorch's.
 void softmax_row(Rows& r) {
   Expr x = r.in(0);
   Expr shifted = loop::exp(x - r.reduce(Combine::Max, x));
-  r.store(0, shifted / r.sum(shifted));
+  r.store(0, shifted * (1.0 / r.sum(shifted)));
 }
 
 void log_softmax_row(Rows& r) {
