@@ -106,6 +106,19 @@ TileFunction<V> tile_for_rows(int64_t rows, int* taken) {
   }
 }
 
+// Rows to take of those that are left. Four rows keep two units busy, fewer do not, so that the
+// last ones are shared out evenly: 8 as 4 and 4 rather than 6 and 2, 16 as 8 and 8, 10 as 5 and 5.
+template <int kMost, int kPanel>
+int64_t rows_of_tile(int64_t left) {
+  if (kMost == 6) {
+    return kPanel == 0 && (left == 7 || left == 8) ? 4 : left;
+  }
+  if (kMost > 8 && kPanel == 0 && (left == kMost + 1 || left == kMost + 2)) {
+    return 8;
+  }
+  return kMost > 8 && left > 8 && left < kMost ? (left + 1) / 2 : left;
+}
+
 // One panel of B, at most two vectors wide, against all rows of A.
 template <typename V, int kMost, int kVectors, int kPanel>
 void column(int64_t m, int64_t n, int64_t k, const typename V::T* a, int64_t a_row_stride,
@@ -113,9 +126,8 @@ void column(int64_t m, int64_t n, int64_t k, const typename V::T* a, int64_t a_r
             typename V::T beta, typename V::T* c, int64_t c_stride) {
   int taken = 0;
   for (int64_t i = 0; i < m; i += taken) {
-    // Four rows keep two units busy, fewer do not: 8 rows left are better taken as 4 and 4.
-    const bool even = kPanel == 0 && kMost == 6 && (m - i == 7 || m - i == 8);
-    const TileFunction<V> run = tile_for_rows<V, kMost, kVectors, kPanel>(even ? 4 : m - i, &taken);
+    const int64_t wanted = rows_of_tile<kMost, kPanel>(m - i);
+    const TileFunction<V> run = tile_for_rows<V, kMost, kVectors, kPanel>(wanted, &taken);
     const int64_t inside = kPanel > 0 ? i % kMost : 0;
     const typename V::T* rows = kPanel > 0 ? a + (i - inside) * k + inside : a + i * a_row_stride;
     run(k, rows, a_row_stride, a_col_stride, b, b_stride, alpha, beta, c + i * c_stride, c_stride,

@@ -58,6 +58,25 @@ namespace rushlight::RUSHLIGHT_LEVEL {
   return one / (one + RUSHLIGHT_LEVEL::exp(F32::zero() - x));
 }
 
+// tanh within 3 ulp; signs of zero and NaN stay.
+[[gnu::always_inline]] inline F32::R tanh(F32::R x) {
+  using R = F32::R;
+  using I = F32::I;
+  const I bits = reinterpret_cast<I>(x);
+  const R size = reinterpret_cast<R>(bits & 0x7fffffff);
+  const R square = x * x;
+  R poly = all(-0x1.75619ap-8f);
+  poly = F32::fma(poly, square, all(0x1.5207b8p-6f));
+  poly = F32::fma(poly, square, all(-0x1.b83738p-5f));
+  poly = F32::fma(poly, square, all(0x1.1106fcp-3f));
+  poly = F32::fma(poly, square, all(-0x1.555532p-2f));
+  const R near = F32::fma(square * size, poly, size);
+  const R bounded = F32::min(all(10.0f), size);
+  const R far = all(1.0f) - all(2.0f) / (RUSHLIGHT_LEVEL::exp(bounded + bounded) + all(1.0f));
+  const R result = size < all(0.625f) ? near : far;
+  return reinterpret_cast<R>(reinterpret_cast<I>(result) | (bits & ~0x7fffffff));
+}
+
 // The normal distribution function, by Hastings' form of erfc in the tail: fractional error below
 // 3e-7 for x <= 0, absolute error below 2e-7.
 [[gnu::always_inline]] inline F32::R normal_cdf(F32::R x) {

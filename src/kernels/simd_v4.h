@@ -1,5 +1,5 @@
-// Vectors of AVX-512, as far as tiles and attention need them. Include with that target set, after every other
-// header.
+// Vectors of AVX-512, as far as tiles and attention need them. Include with that target set, after
+// every other header.
 #pragma once
 
 // The compiler's own headers leave operands undefined on purpose.

@@ -96,16 +96,33 @@ class Padded final : public Sequence {
  public:
   Tensor run(const Network& network, const Tensor& input, const Weights& weights, bool reversed,
              State* state) const override {
-    const TensorList products = unbind(input_product(network.kind, input, weights), 0);
+    const Tensor product = input_product(network.kind, input, weights);
+    if (takes_layer(network, product, *state, weights)) {
+      const auto [output, cells, gates] =
+          _lstm_layer(product, state->hidden, state->cell, weights.w_hh, reversed);
+      const int64_t last = reversed ? 0 : output.size(0) - 1;
+      *state = {select(output, 0, last), select(cells, 0, last)};
+      return output;
+    }
+    const TensorList products = unbind(product, 0);
     TensorList outputs(products.size());
     for (size_t i = 0; i < products.size(); ++i) {
       const size_t at = reversed ? products.size() - 1 - i : i;
       *state = step(network.kind, products[at], *state, weights);
       outputs[at] = state->hidden;
     }
-    const bool named =
-        network.kind == Cell::Lstm && input.dtype() == DType::Float32 && !network.projects;
-    return named ? _recurrent_stacked(outputs) : stack(outputs, 0);
+    return stack(outputs, 0);
+  }
+
+ private:
+  // f32 alone: there PyTorch's layers are one node as well.
+  static bool takes_layer(const Network& network, const Tensor& product, const State& state,
+                          const Weights& weights) {
+    const DType f32 = DType::Float32;
+    return network.kind == Cell::Lstm && !network.projects && product.dtype() == f32 &&
+           state.hidden.dtype() == f32 && state.cell.dtype() == f32 &&
+           weights.w_hh.dtype() == f32 && state.hidden.sizes() == state.cell.sizes() &&
+           state.hidden.size(1) == weights.w_hh.size(1) && product.size(2) == weights.w_hh.size(0);
   }
 };
 
@@ -321,11 +338,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_data(const Tensor& data, const Tensor& b
 }  // namespace
 
 RUSHLIGHT_OPERATORS(recurrent) {
-  // Nodes have the names that they have in PyTorch, where an f32 layer is one call of a library.
-  op("_recurrent_stacked(Tensor[] steps) -> Tensor", kInternal)
-      .doc("The steps of a layer, stacked.")
-      .composition([](const TensorList& steps) -> Tensor { return stack(steps, 0); })
-      .node("MkldnnRnnLayerBackward0");
+  // Nodes have the names that they have in PyTorch.
   op("_recurrent_turned(Tensor self) -> Tensor", kInternal)
       .doc("(T, B, features) as (B, T, features).")
       .composition([](const Tensor& self) -> Tensor { return transpose(self, 0, 1); })

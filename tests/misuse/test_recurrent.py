@@ -70,3 +70,26 @@ def test_batch_sizes_that_rise():
     sizes = torch.tensor([1, 2])
     call = (torch.ones(3, 3), sizes, H, WEIGHTS, True, 1, 0.0, False, False)
     refused("not rise", lambda: torch.gru(*call))
+
+
+def layer_arguments():
+    return [torch.zeros(3, 2, 8), torch.zeros(2, 2), torch.zeros(2, 2), torch.zeros(8, 2)]
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "message"),
+    [
+        (0, torch.zeros(3, 8), r"expected gates of shape"),
+        (0, torch.zeros(0, 2, 8), r"steps >= 1"),
+        (0, torch.zeros(3, 2, 8, dtype=torch.int64), r"expected float32 or float64, got"),
+        (1, torch.zeros(3, 2), r"hx should be"),
+        (2, torch.zeros(2, 2, dtype=torch.float64), r"cx should be"),
+        (3, torch.zeros(9, 2), r"weight of \(4 \* hidden, hidden\)"),
+        (3, torch.zeros(8, 2, dtype=torch.float64), r"w_hh should be"),
+    ],
+)
+def test_a_layer_s_argument_of_another_shape_or_dtype(place, wrong, message):
+    given = layer_arguments()
+    given[place] = wrong
+    with pytest.raises(RuntimeError, match=f"_lstm_layer.*{message}"):
+        torch.ops.aten._lstm_layer(*given, False)

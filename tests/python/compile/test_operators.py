@@ -33,6 +33,7 @@ UNCAPTURED = set(
 OWN_TESTS = {"flex_attention", "flex_mask", "interpolate", "convolution"} | {
     "recurrent",
     "recurrent_cell",
+    "recurrent_layer",
     "recurrent_packing",
     "linear_cross_entropy",
     "linear_cross_entropy_loss",

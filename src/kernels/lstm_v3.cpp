@@ -1,0 +1,22 @@
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+#include <rushlight/dtype.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "kernels/lstm_engine.h"
+
+// In force to the end of the file, since templates take the target of their instantiation. Nothing
+// of the standard library is instantiated below.
+#pragma GCC target("avx2,fma,f16c,bmi,bmi2")
+#define RUSHLIGHT_LEVEL v3
+
+// clang-format off: the order matters
+#include "kernels/simd_v3.h"
+#include "kernels/simd_math.h"
+#include "kernels/lstm_rows.h"
+// clang-format on
+
+#endif
