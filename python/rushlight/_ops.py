@@ -98,14 +98,33 @@ class OpOverloadPacket:
 
 
 class _Namespace:
+    """The operators of a library."""
+
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
+        found = None if name.startswith("__") else self._find(name)
+        if found is None:
+            raise AttributeError(
+                f"'_OpNamespace' '{self._name}' object has no attribute '{name}': it is no operator"
+            )
+        return found
+
+    def _find(self, name: str) -> OpOverloadPacket | None:
         # Gradients derived from an operator's expression are found by their full names alone.
-        known = "_gradient" in name or _C._overload_names(name)
-        if name.startswith("__") or not known:
-            raise AttributeError(f"'{self._name}' has no operator '{name}'")
-        packet = OpOverloadPacket(self._name, name)
-        setattr(self, name, packet)
-        return packet
+        if self._name == "aten" and ("_gradient" in name or _C._overload_names(name)):
+            packet = OpOverloadPacket(self._name, name)
+            setattr(self, name, packet)
+            return packet
+        from rushlight._library import registry  # may change: not kept
+
+        return registry.packet(self._name, name)
+
+    def __dir__(self) -> list[str]:
+        from rushlight._library import registry
+
+        return registry.operator_names(self._name)
+
+    def __repr__(self) -> str:
+        return f"<module 'rushlight.ops.{self._name}'>"

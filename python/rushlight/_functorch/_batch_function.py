@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 import rushlight as torch
 from rushlight import Tensor
 from rushlight._functorch._batched import Level, active_levels
-from rushlight.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from rushlight.utils._pytree import (
+    _broadcast_to_and_flatten,
+    tree_flatten,
+    tree_map_only,
+    tree_unflatten,
+)
 
 
 class VmapInfo(NamedTuple):
@@ -64,13 +69,31 @@ def _by_rule(level: Level, cls: type, args: tuple) -> Any:
             f"Expected the vmap staticmethod of {cls.__name__} to return an (output, out_dims) "
             f"tuple, got {type(result)}"
         )
-    output, out_dims = result
+    return _placed(level, cls.__name__, *result)
+
+
+def by_library_rule(level: Level, operator: Any, args: tuple, kwargs: dict) -> Any:
+    """An operator of a library, by the vmap rule that it has."""
+    given, keywords = operator.schema.bind(operator.qualname, args, kwargs)
+    in_dims = tuple(_dims_of(level, arg) for arg in given)
+    wholes = [tree_map_only(Tensor, level.whole, arg) for arg in given]
+    info = VmapInfo(level.size, level.randomness)
+    output, out_dims = operator.vmap(info, in_dims, *wholes, **keywords)
+    return _placed(level, operator.qualname, output, out_dims)
+
+
+def _dims_of(level: Level, arg: Any) -> Any:
+    if isinstance(arg, list):
+        return [0 if level.is_batched(each) else None for each in arg]
+    return 0 if level.is_batched(arg) else None
+
+
+def _placed(level: Level, name: str, output: Any, out_dims: Any) -> Any:
+    """What a vmap rule gave, as elements."""
     flat, spec = tree_flatten(output)
     dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
-        raise RuntimeError(
-            f"The vmap staticmethod of {cls.__name__} returned out_dims that do not fit its output"
-        )
+        raise RuntimeError(f"The vmap rule of {name} returned out_dims that do not fit its output")
     wrapped = [
         value if dim is None else level.wrap(value.movedim(dim, 0))
         for value, dim in zip(flat, dims, strict=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight import _C, Tensor
-from rushlight._functorch import _batch_layers, _batch_random, _batch_shapes
+from rushlight._functorch import _batch_function, _batch_layers, _batch_random, _batch_shapes
 from rushlight._functorch._batched import Level, text, without_overrides
 
 _ITEM = (
@@ -138,6 +138,9 @@ def _on_the_whole(level: Level, func: Callable, args: tuple, kwargs: dict) -> An
 
 
 def _computed(level: Level, func: Callable, name: str, args: tuple, kwargs: dict) -> Any:
+    operator = getattr(func, "_operator", None)
+    if operator is not None and operator.vmap is not None:
+        return _batch_function.by_library_rule(level, operator, args, kwargs)
     rule = _rule(name)
     if rule is not None:
         result = rule(level, func, args, kwargs)

@@ -1,0 +1,1 @@
+"""Operators that programs define: schemas, kernels and how they are called."""
