@@ -290,6 +290,23 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// Exchanges what two objects are tensors of; the objects keep their classes and attributes.
+PyObject* swap_tensors(PyObject*, PyObject* args) {
+  PyObject* one;
+  PyObject* other;
+  if (!PyArg_ParseTuple(args, "OO:_swap", &one, &other)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    require_tensor(one, "_swap", "t1");
+    require_tensor(other, "_swap", "t2");
+    std::swap(as_object(one)->tensor, as_object(other)->tensor);
+    as_object(one)->tensor.impl()->python = one;
+    as_object(other)->tensor.impl()->python = other;
+    return py_none();
+  });
+}
+
 PyObject* init_subclass_dealloc(PyObject* type) {
   reinterpret_cast<PyTypeObject*>(type)->tp_dealloc = tensor_dealloc;
   return type;
@@ -310,6 +327,8 @@ PyMethodDef static_methods[] = {
      "_make_subclass(cls, data, require_grad=False)\n--\n\nA tensor of class cls that shares "
      "data's "
      "memory, outside its graph."},
+    {"_swap", swap_tensors, METH_VARARGS | METH_STATIC,
+     "_swap(t1, t2): each object becomes the tensor that the other was."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -89,6 +89,7 @@ _LAZY = {
         "no_grad",
         "set_grad_enabled",
     ),
+    "futures": ("Future",),
     "functional": (
         "atleast_1d",
         "atleast_2d",

@@ -29,6 +29,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",
@@ -180,7 +181,7 @@ def _is_checkpoint_valid() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("functional", "profiler"):  # loaded at first use
+    if name in ("forward_ad", "functional", "profiler"):  # loaded at first use
         import importlib
 
         return importlib.import_module(f"rushlight.autograd.{name}")
