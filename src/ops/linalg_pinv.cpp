@@ -243,10 +243,12 @@ RUSHLIGHT_OPERATORS(linalg_pinv) {
       .casts_out();
   op("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", kFunction | kOut)
       .doc("The condition number with respect to a matrix norm, by default of order 2.")
-      .composition(condition_of);
+      .composition(condition_of)
+      .casts_out();
   op("linalg_cond.p_str(Tensor self, str p) -> Tensor", kFunction | kOut)
       .doc("The condition number with respect to the Frobenius or the nuclear norm.")
-      .composition(condition_of_text);
+      .composition(condition_of_text)
+      .casts_out();
 }
 
 }  // namespace rushlight

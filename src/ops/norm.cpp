@@ -2,6 +2,7 @@
 #include <rushlight/generated/functions.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "ops/dtype_checks.h"
@@ -52,6 +53,7 @@ Tensor of_singular_values(const Tensor& self, IntArrayRef dim, bool keepdim,
   return unsqueeze(unsqueeze(made, std::min(row, column)), std::max(row, column));
 }
 
+// The greatest of no sums and of no singular values is zero; there is no least one.
 Tensor matrix_norm_number(const Tensor& self, Scalar ord, IntArrayRef dim, bool keepdim,
                           std::optional<DType> dtype) {
   check_matrix_norm(self, dim, dtype);
@@ -62,7 +64,11 @@ Tensor matrix_norm_number(const Tensor& self, Scalar ord, IntArrayRef dim, bool 
   }
   if (size == 2) {
     return of_singular_values(self, dim, keepdim, dtype, [&](const Tensor& values) {
-      return order > 0 ? amax(values, {-1}, false) : amin(values, {-1}, false);
+      if (order < 0) {
+        return amin(values, {-1}, false);
+      }
+      return values.size(-1) == 0 ? sum(values, {-1}, false, std::nullopt)
+                                  : amax(values, {-1}, false);
     });
   }
   int64_t summed = wrap_dim(dim[0], self.dim(), "linalg.matrix_norm");
@@ -75,7 +81,7 @@ Tensor matrix_norm_number(const Tensor& self, Scalar ord, IntArrayRef dim, bool 
   }
   const Tensor sums = linalg_vector_norm(self, Scalar(1.0), {summed}, keepdim, dtype);
   if (order > 0 && sums.size(rest) == 0) {
-    return sum(sums, {rest}, keepdim, std::nullopt);  // the greatest of no sums is zero
+    return sum(sums, {rest}, keepdim, std::nullopt);
   }
   return order > 0 ? amax(sums, {rest}, keepdim) : amin(sums, {rest}, keepdim);
 }
@@ -159,6 +165,21 @@ Tensor cross_first(const Tensor& self, const Tensor& other, std::optional<int64_
     }
   }
   fail(ErrorKind::Runtime, "", "no dimension of size 3 in input");
+}
+
+// Powers that are no product at the end, or one by squaring alone, may be given in another dtype.
+void check_power_out(const Invocation& inv) {
+  if (inv.form != Form::Out) {
+    return;
+  }
+  const auto n = static_cast<uint64_t>(std::abs(inv.arguments[1].to_int()));
+  const bool product = !std::has_single_bit(n) || n == 2 || inv.arguments[1].to_int() == -1;
+  const DType made = inv.arguments[0].tensor().dtype();
+  const DType out = inv.results[0].tensor().dtype();
+  if (n != 0 && product && out != made) {
+    fail(ErrorKind::Runtime, inv.op->name(), "Expected out tensor to have dtype ",
+         scalar_type_name(made), ", but got ", scalar_type_name(out), " instead");
+  }
 }
 
 Tensor matrix_power_of(const Tensor& self, int64_t n) {
@@ -334,10 +355,14 @@ RUSHLIGHT_OPERATORS(norm) {
       });
   op("linalg_matrix_power(Tensor self, int n) -> Tensor", kFunction | kOut)
       .doc("The n-th power of square matrices.")
-      .composition(matrix_power_of);
+      .composition(matrix_power_of)
+      .casts_out()
+      .check(check_power_out);
   op("matrix_power(Tensor self, int n) -> Tensor", kFunction | kMethod | kOut)
       .doc("Another name of linalg.matrix_power.")
-      .composition(matrix_power_of);
+      .composition(matrix_power_of)
+      .casts_out()
+      .check(check_power_out);
   op("linalg_multi_dot(Tensor[] tensors) -> Tensor", kFunction | kOut)
       .doc("The product of many matrices, in the order that costs least.")
       .composition(multi_dot_of)

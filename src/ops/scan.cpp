@@ -23,6 +23,19 @@ RowSpec scan_spec(Combine combine) {
   return spec;
 }
 
+// A dtype that is asked for is the result's, in out= too.
+void check_scan_out(const Invocation& inv) {
+  if (inv.form != Form::Out || inv.arguments[2].is_none()) {
+    return;
+  }
+  const DType out = inv.results[0].tensor().dtype();
+  if (out != inv.arguments[2].dtype()) {
+    fail(ErrorKind::Runtime, inv.op->name(), "Expected out tensor to have dtype ",
+         scalar_type_name(inv.arguments[2].dtype()), ", but got ", scalar_type_name(out),
+         " instead");
+  }
+}
+
 // Sums from each position to the end.
 Tensor reversed_cumsum(const Tensor& x, int64_t dim) {
   return x.dim() == 0 ? x : flip(cumsum(flip(x, {dim}), dim), {dim});
@@ -108,12 +121,14 @@ RUSHLIGHT_OPERATORS(scan) {
            .doc("Running sum along a dimension; integers sum as int64."),
        scan_spec(Combine::Sum))
       .gradient("", [](Gradient& g) { g.set(0, reversed_cumsum(g.grad(), g.integer(1))); })
-      .casts_out();
+      .casts_out()
+      .check(check_scan_out);
   rows(op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kUnary)
            .doc("Running product along a dimension; integers multiply as int64."),
        scan_spec(Combine::Prod))
       .gradient("self result", cumprod_gradient)
-      .casts_out();
+      .casts_out()
+      .check(check_scan_out);
   rows(op("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
           kFunction | kMethod | kOut)
            .doc("Running maximum and its last position."),

@@ -232,3 +232,32 @@ def test_normal_around_a_mean_keeps_the_shape_of_out():
     with pytest.raises(RuntimeError):
         torch.normal(torch.ones(2, 3), 1.0, out=torch.empty(0))
     assert torch.normal(1.0, torch.ones(2, 3), out=torch.empty(0)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("scan", [torch.cumsum, torch.cumprod])
+def test_scan_keeps_the_dtype_that_is_asked_for(scan):
+    x, wide = torch.ones(3), torch.zeros(3, dtype=torch.float64)
+    assert scan(x, 0, out=wide) is wide
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype Float, but got Dou"):
+        scan(x, 0, dtype=torch.float32, out=wide)
+    assert scan(x, 0, dtype=torch.float64, out=wide).dtype is torch.float64
+
+
+def test_condition_number_in_another_dtype():
+    x = torch.diag(torch.tensor([4.0, 2.0]))
+    for order in (None, 1, "fro"):
+        out = torch.linalg.cond(x, order, out=torch.empty((), dtype=torch.float64))
+        assert out.dtype is torch.float64
+        assert out.item() == pytest.approx(torch.linalg.cond(x, order).item())
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
+        torch.linalg.cond(x, out=torch.empty((), dtype=torch.int64))
+
+
+def test_powers_that_are_products_refuse_another_dtype():
+    x = torch.diag(torch.tensor([4.0, 2.0]))
+    for n in (0, 1, 4, -4):
+        out = torch.linalg.matrix_power(x, n, out=torch.empty(2, 2, dtype=torch.float64))
+        assert out.tolist() == torch.matrix_power(x, n).tolist()
+    for n in (-1, 2, -2, 3, 6):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype Float"):
+            torch.linalg.matrix_power(x, n, out=torch.empty(2, 2, dtype=torch.float64))
