@@ -1,4 +1,4 @@
-// The TypeError of a call that fits no overload, in the words PyTorch uses.
+// The error of a call that fits no overload, in the words PyTorch uses.
 #include <string>
 #include <vector>
 
@@ -100,7 +100,7 @@ void fail_call(const OverloadSet& set, const Arguments& arguments) {
     Frame frame;
     Mismatch mismatch;
     if (!match(set, *plausible[0], arguments, frame, mismatch)) {
-      fail(ErrorKind::Type, "", one_text(set, *plausible[0], arguments, mismatch));
+      fail(set.misfit, "", one_text(set, *plausible[0], arguments, mismatch));
     }
   }
   std::string text = set.name + "() received an invalid combination of arguments - got " +
@@ -108,7 +108,7 @@ void fail_call(const OverloadSet& set, const Arguments& arguments) {
   for (const Signature& signature : set.signatures) {
     text += " * " + signature_text(signature, set.method) + "\n";
   }
-  fail(ErrorKind::Type, "", text);
+  fail(set.misfit, "", text);
 }
 
 }  // namespace rushlight::python

@@ -207,6 +207,7 @@ PyObject* operator_overload(PyObject*, PyObject* args) {
   return guarded([&] {
     std::string wanted = std::string(overload) == "default" ? "" : overload;
     OverloadSet set;
+    set.misfit = ErrorKind::Runtime;
     auto [overloads, form] = named_overloads(name);
     for (const Operator* op : overloads) {
       if (wanted == "*" || op->schema.overload == wanted) {

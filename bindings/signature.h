@@ -35,6 +35,7 @@ struct Signature {
 struct OverloadSet {
   std::string name;
   bool method = false;
+  ErrorKind misfit = ErrorKind::Type;  // what a call that fits no signature raises
   std::vector<Signature> signatures;
 };
 

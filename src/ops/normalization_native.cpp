@@ -3,14 +3,10 @@
 
 #include "ops/normalization_batch.h"
 #include "ops/operator.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 namespace {
-
-// Halves are computed in float.
-Tensor wide(const Tensor& x) {
-  return x.defined() ? to(x, compute_dtype(x.dtype())) : x;
-}
 
 // Statistics are kept in the dtype of the parameters, where there are some.
 DType kept_dtype(const Tensor& input, const Tensor& weight, const Tensor& running) {
@@ -40,15 +36,15 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_statistics(const Tensor& input, co
          "Expected an input of N * C * HxW = ", samples * channels * positions, " elements, got ",
          input.numel());
   }
-  const Tensor rows = reshape(wide(input), {samples, groups, channels / groups * positions});
+  const Tensor rows = reshape(widened(input), {samples, groups, channels / groups * positions});
   const auto [variance, center] = var_mean(rows, IntList{2}, Scalar(0), true);
   const Tensor scale = rsqrt(add(variance, Scalar(eps)));
   Tensor out = reshape(mul(sub(rows, center), scale), {samples, channels, positions});
   if (weight.defined()) {
-    out = mul(out, reshape(wide(weight), {1, channels, 1}));
+    out = mul(out, reshape(widened(weight), {1, channels, 1}));
   }
   if (bias.defined()) {
-    out = add(out, reshape(wide(bias), {1, channels, 1}));
+    out = add(out, reshape(widened(bias), {1, channels, 1}));
   }
   const DType kept = kept_dtype(input, weight, Tensor());
   return {to(reshape(out, input.sizes()), input.dtype()),
@@ -159,7 +155,7 @@ RUSHLIGHT_OPERATORS(normalization_native) {
   op("_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, "
      "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) "
      "-> (Tensor, Tensor, Tensor, Tensor)",
-     kFunction | kOut)
+     kFunction)
       .doc("native_batch_norm in training; the last result is empty.")
       .composition(batch_norm_update);
   op("_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
