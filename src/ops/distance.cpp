@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "ops/operator.h"
+#include "ops/promotion.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 namespace {
@@ -117,7 +119,8 @@ RUSHLIGHT_OPERATORS(distance) {
   op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", kFunction | kMethod | kOut)
       .doc("The p-norm of self - other.")
       .composition([](const Tensor& self, const Tensor& other, Scalar p) -> Tensor {
-        return norm(sub(self, other), p);
+        const Tensor gap = sub(widened(self), widened(other));
+        return rounded(norm(gap, p), result_type(self, other));
       })
       .node("DistBackward0");
   op("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",

@@ -9,6 +9,7 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 
@@ -228,14 +229,22 @@ Tensor bce_of(const Tensor& self, const Tensor& target, const Tensor& weight, in
 
 Tensor bce_with_logits_of(const Tensor& self, const Tensor& target, const Tensor& weight,
                           const Tensor& pos_weight, int64_t reduction) {
+  if (!weight.defined() && !pos_weight.defined()) {
+    return reduce_loss(_bce_with_logits(self, target), reduction);
+  }
+  const Tensor x = widened(self);
+  const Tensor wanted = widened(target);
   Tensor loss;
   if (pos_weight.defined()) {
-    Tensor scale = add(mul(sub(pos_weight, Scalar(1)), target), Scalar(1));
-    loss = sub(mul(rsub(target, Scalar(1)), self), mul(scale, log_sigmoid(self)));
+    Tensor scale = add(mul(sub(widened(pos_weight), Scalar(1)), wanted), Scalar(1));
+    loss = sub(mul(rsub(wanted, Scalar(1)), x), mul(scale, log_sigmoid(x)));
   } else {
-    loss = _bce_with_logits(self, target);
+    loss = _bce_with_logits(x, wanted);
   }
-  return reduce_loss(weight.defined() ? mul(loss, weight) : loss, reduction);
+  if (weight.defined()) {
+    loss = mul(loss, widened(weight));
+  }
+  return rounded(reduce_loss(loss, reduction), self.dtype());
 }
 
 Expr huber(Elementwise& e, Expr delta) {

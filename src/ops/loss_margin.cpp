@@ -9,6 +9,7 @@
 #include "ops/loss.h"
 #include "ops/operator.h"
 #include "ops/promotion.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 
@@ -25,6 +26,11 @@ Tensor distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool k
   return norm(add(sub(x1, x2), Scalar(eps)), Scalar(p), {inner}, keepdim);
 }
 
+// Of halves in float: differences of near vectors and of near distances keep their digits.
+Tensor pairwise(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+  return rounded(distance(widened(x1), widened(x2), p, eps, keepdim), result_type(x1, x2));
+}
+
 Tensor cosine_along(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   DType dtype = result_type(x1, x2);
   if (!is_floating(dtype)) {
@@ -34,13 +40,13 @@ Tensor cosine_along(const Tensor& x1, const Tensor& x2, int64_t dim, double eps)
          scalar_type_name(dtype));
   }
   IntList shape = broadcast_shapes(x1.sizes(), x2.sizes(), "cosine_similarity");
-  Tensor a = expand(to(x1, dtype), shape);
-  Tensor b = expand(to(x2, dtype), shape);
+  Tensor a = expand(to(x1, compute_dtype(dtype)), shape);
+  Tensor b = expand(to(x2, compute_dtype(dtype)), shape);
   auto unit = [&](const Tensor& x) {
     Tensor length = linalg_vector_norm(x, Scalar(2), IntList{dim}, true, std::nullopt);
     return div(x, clamp_min(length, Scalar(eps)));
   };
-  return sum_along(mul(unit(a), unit(b)), dim);
+  return rounded(sum_along(mul(unit(a), unit(b)), dim), dtype);
 }
 
 Tensor margin_ranking(const Tensor& input1, const Tensor& input2, const Tensor& target,
@@ -91,12 +97,20 @@ Tensor triplet_margin(const Tensor& anchor, const Tensor& positive, const Tensor
   if (!(margin > 0)) {
     fail(ErrorKind::Runtime, "triplet_margin_loss", "margin must be greater than 0, got ", margin);
   }
-  Tensor near = distance(anchor, positive, p, eps, false);
-  Tensor far = distance(anchor, negative, p, eps, false);
-  if (swap) {
-    far = minimum(far, distance(positive, negative, p, eps, false));
+  Promotion dtypes;
+  for (const Tensor* x : {&anchor, &positive, &negative}) {
+    dtypes.add(*x->impl());
   }
-  return reduce_loss(clamp_min(add(sub(near, far), Scalar(margin)), Scalar(0)), reduction);
+  const Tensor a = widened(anchor);
+  const Tensor b = widened(positive);
+  const Tensor c = widened(negative);
+  Tensor near = distance(a, b, p, eps, false);
+  Tensor far = distance(a, c, p, eps, false);
+  if (swap) {
+    far = minimum(far, distance(b, c, p, eps, false));
+  }
+  const Tensor loss = clamp_min(add(sub(near, far), Scalar(margin)), Scalar(0));
+  return rounded(reduce_loss(loss, reduction), dtypes.result());
 }
 
 Tensor poisson_nll(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
@@ -208,7 +222,7 @@ RUSHLIGHT_OPERATORS(loss_margin) {
      "-> Tensor",
      kFunction)
       .doc("The p-norm of x1 - x2 + eps along the last dimension.")
-      .composition(distance)
+      .composition(pairwise)
       .node("NormBackward1");
   op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", kFunction)
       .doc("The cosine of the angle between x1 and x2 along dim; norms are at least eps.")

@@ -4,6 +4,7 @@
 #include <rushlight/generated/functions.h>
 
 #include "ops/operator.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 namespace {
@@ -49,11 +50,6 @@ int64_t check_input(std::string_view op, const Tensor& input, const Affine& affi
   return channels;
 }
 
-// Halves are normalised in float.
-Tensor wide(const Tensor& x) {
-  return x.defined() && element_size(x.dtype()) == 2 ? to(x, DType::Float32) : x;
-}
-
 // (C) beside (N, C, ...).
 Tensor by_channel(const Tensor& x, int64_t rank) {
   IntList shape(static_cast<size_t>(rank), 1);
@@ -67,7 +63,8 @@ void move_running(const Tensor& running, const Tensor& now, double momentum) {
     return;
   }
   Tensor target = detach(running);
-  Tensor moved = add(mul(wide(target), Scalar(1 - momentum)), mul(detach(now), Scalar(momentum)));
+  Tensor moved =
+      add(mul(widened(target), Scalar(1 - momentum)), mul(detach(now), Scalar(momentum)));
   copy_(target, moved, false);
   running.bump_version();
 }
@@ -85,22 +82,22 @@ void update_running(const Statistics& found, const Tensor& running_mean, const T
 
 Tensor normalize(const Tensor& input, const Statistics& by, const Affine& affine, double eps) {
   Tensor scale = rsqrt(add(by.variance, Scalar(eps)));
-  Tensor out = mul(sub(wide(input), by.mean), scale);
+  Tensor out = mul(sub(widened(input), by.mean), scale);
   if (affine.weight.defined()) {
-    out = mul(out, by_channel(wide(affine.weight), input.dim()));
+    out = mul(out, by_channel(widened(affine.weight), input.dim()));
   }
   if (affine.bias.defined()) {
-    out = add(out, by_channel(wide(affine.bias), input.dim()));
+    out = add(out, by_channel(widened(affine.bias), input.dim()));
   }
   return to(out, input.dtype());
 }
 
 Statistics running(const Tensor& mean, const Tensor& variance, int64_t rank) {
-  return {by_channel(wide(variance), rank), by_channel(wide(mean), rank)};
+  return {by_channel(widened(variance), rank), by_channel(widened(mean), rank)};
 }
 
 Statistics measured(const Tensor& input, const IntList& dims) {
-  auto [variance, mean] = var_mean(wide(input), dims, Scalar(0), true);
+  auto [variance, mean] = var_mean(widened(input), dims, Scalar(0), true);
   return {variance, mean};
 }
 

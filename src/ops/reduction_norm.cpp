@@ -64,12 +64,30 @@ Expr norm_share(Elementwise& e) {
   return loop::where(none, 0.0, e.in(0) * (sign * size));
 }
 
+// The norm that a gradient divides by, its reduced dimensions restored. That of a half is rounded:
+// where the gradient is differentiated again, in float, the terms that cancel want the exact one.
+Tensor norm_for_gradient(Gradient& g, const Tensor& x, double p, int dims) {
+  const Tensor norm =
+      is_widened(g) ? linalg_vector_norm(x, Scalar(p), g.ints(dims), g.flag(dims + 1), std::nullopt)
+                    : g.result();
+  return restore_dims(norm, g.value(dims), g.flag(dims + 1), x.dim());
+}
+
 void norm_gradient(Gradient& g) {
   const Tensor x = g.tensor(0);
   const double p = g.real(1);
   const Tensor grad = restore_dims(g.grad(), g.value(2), g.flag(3), x.dim());
-  const Tensor result = restore_dims(g.result(), g.value(2), g.flag(3), x.dim());
-  g.set(0, _norm_share(grad, x, result, p));
+  g.set(0, _norm_share(grad, x, norm_for_gradient(g, x, p, 2), p));
+}
+
+void norm2_gradient(Gradient& g) {
+  const Tensor x = g.tensor(0);
+  const Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), x.dim());
+  const Tensor result = norm_for_gradient(g, x, 2, 1);
+  // Not divided by zero even where that is masked: the quotient's own gradient would be NaN.
+  const Tensor none = eq(result, Scalar(0));
+  const Tensor quotient = div(grad, masked_fill(result, none, Scalar(1)));
+  g.set(0, mul(x, masked_fill(quotient, none, Scalar(0))));
 }
 
 Tensor norm_default(const Tensor& self, Scalar p) {
@@ -95,17 +113,7 @@ RUSHLIGHT_OPERATORS(reduction_norm) {
                return x * x;
              },
              [](Rows&, Expr total) { return loop::sqrt(total); }})
-      .gradient("self result", wide_second_order([](Gradient& g) {
-                  Tensor x = g.tensor(0);
-                  Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), x.dim());
-                  Tensor result = restore_dims(g.result(), g.value(1), g.flag(2), x.dim());
-                  // Not divided by zero even where that is masked: the quotient's own gradient
-                  // would be NaN.
-                  const Tensor none = eq(result, Scalar(0));
-                  const Tensor quotient = div(grad, masked_fill(result, none, Scalar(1)));
-                  const Tensor scale = masked_fill(quotient, none, Scalar(0));
-                  g.set(0, mul(x, scale));
-                }));
+      .gradient("self result", wide_second_order(norm2_gradient));
   reduction(op("_norm0(Tensor self, int[1] dim, bool keepdim) -> Tensor", kInternal)
                 .doc("How many elements are not zero, as a float."),
             {Combine::Sum,
@@ -122,7 +130,7 @@ RUSHLIGHT_OPERATORS(reduction_norm) {
                 .doc("The p-norm over dimensions, for p that has no shorter form."),
             {Combine::Sum, [](Rows& r) { return loop::pow(loop::abs(r.in(0)), r.scalar(1)); },
              [](Rows& r, Expr total) { return loop::pow(total, 1.0 / r.scalar(1)); }})
-      .gradient("self result", norm_gradient);
+      .gradient("self result", wide_second_order(norm_gradient));
   op("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
      "ScalarType? dtype=None) -> Tensor",
      kFunction | kOut)

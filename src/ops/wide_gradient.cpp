@@ -11,11 +11,15 @@ DType widened(DType dtype) {
   return is_reduced_floating(dtype) ? DType::Float32 : dtype;
 }
 
+}  // namespace
+
 Tensor widened(const Tensor& x) {
   return x.defined() && is_reduced_floating(x.dtype()) ? to(x, DType::Float32) : x;
 }
 
-}  // namespace
+Tensor rounded(const Tensor& x, DType dtype) {
+  return is_reduced_floating(dtype) ? to(x, dtype) : x;
+}
 
 const Tensor& WideGradient::grad(int i) const {
   for (const auto& [result, tensor] : grads_) {
@@ -62,6 +66,10 @@ void in_float(Gradient& g, const std::function<void(Gradient&)>& rule) {
   }
   WideGradient wide(g);
   rule(wide);
+}
+
+bool is_widened(const Gradient& g) {
+  return dynamic_cast<const WideGradient*>(&g) != nullptr;
 }
 
 std::function<void(Gradient&)> wide_second_order(std::function<void(Gradient&)> rule) {

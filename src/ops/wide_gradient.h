@@ -45,6 +45,14 @@ class WideGradient final : public Gradient {
 // Carries `rule` out in float where the gradient is of a half type.
 void in_float(Gradient& g, const std::function<void(Gradient&)>& rule);
 
+// Compositions of halves that round once: `widened` arguments, and a result that is `rounded` to
+// the halves' dtype. Tensors and results of other dtypes are passed on as they are.
+Tensor widened(const Tensor& x);
+Tensor rounded(const Tensor& x, DType dtype);
+
+// Whether g is of halves carried out in float: results are then those of halves, rounded.
+bool is_widened(const Gradient& g);
+
 // The rule, in float where the gradient will itself be differentiated. First-order gradients have
 // kernels that round once, or steps too few to cancel.
 std::function<void(Gradient&)> wide_second_order(std::function<void(Gradient&)> rule);

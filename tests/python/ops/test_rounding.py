@@ -100,8 +100,11 @@ def test_matrix_norms_of_nothing_are_zero():
     inf = float("inf")
     assert torch.linalg.norm(torch.zeros(0, 3), inf).item() == 0.0
     assert torch.linalg.norm(torch.zeros(2, 3, 0), 1, dim=(1, 2)).tolist() == [0.0, 0.0]
-    with pytest.raises(IndexError, match="non-zero size"):
-        torch.linalg.norm(torch.zeros(3, 0), -1)
+    assert torch.linalg.norm(torch.zeros(0, 3), 2).item() == 0.0
+    assert torch.linalg.norm(torch.zeros(2, 3, 0), 2, dim=(1, 2), keepdim=True).shape == (2, 1, 1)
+    for order in (-1, -2):
+        with pytest.raises(IndexError, match="non-zero size"):
+            torch.linalg.norm(torch.zeros(3, 0), order)
 
 
 def test_outputs_that_are_refused():
@@ -118,3 +121,46 @@ def test_negative_order_norms_of_small_numbers_keep_their_second_derivative():
     wide = x.detach().double().requires_grad_(True)
     (wanted,) = second_order(lambda x: torch.linalg.norm(x, -3.5), wide)
     assert second.tolist() == pytest.approx(wanted.tolist(), rel=1e-3)
+
+
+@pytest.mark.parametrize("p", [2, 3, -3.5])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_second_derivatives_of_norms_of_halves_divide_by_the_exact_norm(p, dtype):
+    # One number decides the norm: that of halves is off by more than the rest of them adds.
+    x = torch.tensor([0.18, 7.875, 0.8, 8.0625], dtype=dtype, requires_grad=True)
+    wide = x.detach().double().requires_grad_(True)
+    weight = torch.tensor([1.0, 0.0, 0.0, 0.0])
+    for at, length in ((x, dtype), (wide, torch.float64)):
+        out = torch.linalg.vector_norm(at, p)
+        (first,) = torch.autograd.grad(out, at, create_graph=True)
+        (second,) = torch.autograd.grad(first, at, weight.to(length))
+        if length is dtype:
+            found = second
+    limit = 2 * torch.finfo(dtype).eps * second.abs().max().item()
+    assert found.tolist() == pytest.approx(second.tolist(), abs=limit)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_losses_of_halves_round_once(dtype):
+    functional = torch.nn.functional
+    torch.manual_seed(0)
+    a, b, c = (torch.randn(4, 6).to(dtype) for _ in range(3))
+    positive = c.abs() + 0.5
+
+    def both(function, *tensors):
+        """Of halves, and of the same numbers in double, rounded."""
+        return function(*tensors), function(*(x.double() for x in tensors)).to(dtype)
+
+    for function, tensors in (
+        (torch.dist, (a, b)),
+        (functional.pairwise_distance, (a, b)),
+        (functional.cosine_similarity, (a, b)),
+        (functional.triplet_margin_loss, (a, b, c)),
+        (functional.gaussian_nll_loss, (a, b, positive)),
+        (functional.binary_cross_entropy_with_logits, (a, b.sigmoid(), positive)),
+        (lambda x, y, w: functional.binary_cross_entropy_with_logits(x, y, pos_weight=w),
+         (a, b.sigmoid(), positive)),
+    ):  # fmt: skip
+        found, wanted = both(function, *tensors)
+        assert found.dtype is dtype
+        assert found.tolist() == wanted.tolist()

@@ -136,10 +136,15 @@ def gaussian_nll_loss(
     var = var.clone()
     with torch.no_grad():
         var.clamp_(min=eps)
+    dtype = torch.promote_types(torch.result_type(input, target), var.dtype)
+    half = dtype in (torch.float16, torch.bfloat16)
+    if half:  # the terms cancel
+        input, target, var = input.float(), target.float(), var.float()
     loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return _reduce(loss, reduction)
+    loss = _reduce(loss, reduction)
+    return loss.to(dtype) if half else loss
 
 
 def kl_div(
