@@ -26,10 +26,11 @@ from rows import LARGE, ROWS, Row
 from rows_attention import ATTENTION_ROWS
 from rows_compile import COMPILE_ROWS, FIRST_CALLS, NEW_SHAPES
 from rows_convolution import CONVOLUTION_ROWS
+from rows_fft import FFT_ROWS
 from rows_pooling import POOLING_ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
-EVERY = ROWS + POOLING_ROWS + ATTENTION_ROWS + COMPILE_ROWS + CONVOLUTION_ROWS
+EVERY = ROWS + POOLING_ROWS + ATTENTION_ROWS + COMPILE_ROWS + CONVOLUTION_ROWS + FFT_ROWS
 
 
 def measure(call: Callable[[], object], repeat: int) -> float:

@@ -22,6 +22,7 @@ struct Vector {
   static constexpr int kWidth = 16 / sizeof(T);
 
   RUSHLIGHT_INLINE R zero() { return R{}; }
+  RUSHLIGHT_INLINE R fms(R a, R b, R c) { return a * b - c; }
   RUSHLIGHT_INLINE R set1(T x) { return x - R{}; }
   RUSHLIGHT_INLINE R min(R bound, R x) { return bound < x ? bound : x; }
   RUSHLIGHT_INLINE R max(R bound, R x) { return bound > x ? bound : x; }

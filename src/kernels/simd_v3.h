@@ -14,6 +14,7 @@ struct F32 {
   RUSHLIGHT_INLINE R zero() { return _mm256_setzero_ps(); }
   RUSHLIGHT_INLINE R set1(T x) { return _mm256_set1_ps(x); }
   RUSHLIGHT_INLINE R fma(R a, R b, R c) { return _mm256_fmadd_ps(a, b, c); }
+  RUSHLIGHT_INLINE R fms(R a, R b, R c) { return _mm256_fmsub_ps(a, b, c); }
   // Where x is NaN, so is the result.
   RUSHLIGHT_INLINE R min(R bound, R x) { return _mm256_min_ps(bound, x); }
   RUSHLIGHT_INLINE R max(R bound, R x) { return _mm256_max_ps(bound, x); }
@@ -98,6 +99,7 @@ struct F64 {
   RUSHLIGHT_INLINE R zero() { return _mm256_setzero_pd(); }
   RUSHLIGHT_INLINE R set1(T x) { return _mm256_set1_pd(x); }
   RUSHLIGHT_INLINE R fma(R a, R b, R c) { return _mm256_fmadd_pd(a, b, c); }
+  RUSHLIGHT_INLINE R fms(R a, R b, R c) { return _mm256_fmsub_pd(a, b, c); }
   RUSHLIGHT_INLINE R load(const double* p) { return _mm256_loadu_pd(p); }
   RUSHLIGHT_INLINE void store(double* p, R x) { _mm256_storeu_pd(p, x); }
   RUSHLIGHT_INLINE R load_first(const double* p, int64_t n) {

@@ -40,11 +40,13 @@ OWN_TESTS = {"flex_attention", "flex_mask", "interpolate", "convolution"} | {
     "segment",
     "columns",
     "embedding_bag",
+    "fft",
     "grid_sample",
     "loss_ctc",
     "pooling_average",
     "pooling_max",
     "pooling_unpool",
+    "stft",
 }
 
 
