@@ -15,7 +15,6 @@ from rushlight import _C
 from rushlight import _tensor_state as _tensor_state  # gives Tensor its methods for pickling
 from rushlight._C import *  # noqa: F403
 from rushlight._tensor import Tensor as Tensor
-from rushlight.version import __version__ as __version__
 
 # Functions of the operator table. Names with a prefix have a module of their own.
 _OWN_MODULE = ("special_", "linalg_", "fft_")
@@ -36,6 +35,7 @@ newaxis = None
 # Names defined in a submodule that loads when one of them is first asked for.
 _LAZY = {
     "compiler": ("compile",),
+    "torch_version": ("__version__",),
     "_data": ("asarray", "from_dlpack"),
     "_limits": ("finfo", "iinfo"),
     "_device": ("get_default_device", "set_default_device"),

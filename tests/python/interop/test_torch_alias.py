@@ -16,6 +16,7 @@ from torch import optim
 from torch.utils.data import DataLoader, TensorDataset
 
 assert torch.__name__ == "rushlight"
+assert torch.__version__ >= "2.13" and torch.__version__.split("+")[0].split(".")[:2] == ["2", "13"]
 assert sys.modules["torch.nn"] is nn is torch.nn
 torch.manual_seed(0)
 model = nn.Linear(4, 2)
