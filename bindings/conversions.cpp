@@ -151,6 +151,9 @@ constexpr TypeName kTypeNames[] = {
     {"UInt64Tensor", DType::UInt64},
     {"Float8_e4m3fnTensor", DType::Float8E4M3FN},
     {"Float8_e5m2Tensor", DType::Float8E5M2},
+    {"Float8_e4m3fnuzTensor", DType::Float8E4M3FNUZ},
+    {"Float8_e5m2fnuzTensor", DType::Float8E5M2FNUZ},
+    {"Float8_e8m0fnuTensor", DType::Float8E8M0FNU},
 };
 
 std::string legacy_name(const Tensor& tensor) {

@@ -15,7 +15,10 @@ enum class Code : uint8_t {
   Complex = 5,
   Bool = 6,
   Float8E4M3FN = 10,
+  Float8E4M3FNUZ = 11,
   Float8E5M2 = 12,
+  Float8E5M2FNUZ = 13,
+  Float8E8M0FNU = 14,
 };
 
 struct DeviceId {

@@ -23,12 +23,12 @@ dlpack::ElementType element_type(DType dtype) {
   if (dtype == DType::BFloat16) {
     return {Code::BFloat, bits, 1};
   }
-  if (dtype == DType::Float8E4M3FN) {
-    return {Code::Float8E4M3FN, bits, 1};
+#define RUSHLIGHT_CODE(type, convert) \
+  if (dtype == DType::type) {         \
+    return {Code::type, bits, 1};     \
   }
-  if (dtype == DType::Float8E5M2) {
-    return {Code::Float8E5M2, bits, 1};
-  }
+  RUSHLIGHT_FLOAT8(RUSHLIGHT_CODE)
+#undef RUSHLIGHT_CODE
   switch (info(dtype).category) {
     case DTypeCategory::Bool:
       return {Code::Bool, bits, 1};

@@ -12,10 +12,14 @@ _FLOATS = {
     "bfloat16": (7, -126, (2 - 2**-7) * 2.0**127),
     "float8_e4m3fn": (3, -6, 448.0),
     "float8_e5m2": (2, -14, 57344.0),
+    "float8_e4m3fnuz": (3, -7, 240.0),
+    "float8_e5m2fnuz": (3, -15, 57344.0),  # as PyTorch says: it stores 2 bits
+    "float8_e8m0fnu": (0, -127, 2.0**127),
 }
 _RESOLUTION = {
     "float64": 1e-15, "float32": 1e-6, "float16": 1e-3, "bfloat16": 1e-2,
     "float8_e4m3fn": 1.0, "float8_e5m2": 1.0,
+    "float8_e4m3fnuz": 1.0, "float8_e5m2fnuz": 1.0, "float8_e8m0fnu": 1.0,
 }  # fmt: skip
 
 
@@ -38,8 +42,8 @@ class finfo:
         self.bits = dtype.itemsize * 8
         self.eps = 2.0**-mantissa
         self.max = largest
-        self.min = -largest
         self.tiny = 2.0**exponent
+        self.min = self.tiny if self.dtype == "float8_e8m0fnu" else -largest  # it has no signs
         self.smallest_normal = self.tiny
         self.resolution = _RESOLUTION[self.dtype]
 

@@ -47,6 +47,8 @@ class Arithmetic {
   Value* bf16_bits(Value* v);
   Value* f8_value(Value* raw, DType memory);
   Value* f8_bits(Value* v, DType memory);
+  Value* e8m0_value(Value* raw);
+  Value* e8m0_bits(Value* v);
   Value* math(loop::Op op, DType dtype, llvm::ArrayRef<Value*> operands);
 
   llvm::IRBuilder<>& b_;

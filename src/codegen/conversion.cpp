@@ -45,8 +45,12 @@ llvm::Value* Arithmetic::from_memory(Value* raw, DType memory) {
       Value* bits = b_.CreateShl(wide, llvm::ConstantInt::get(wide->getType(), 16));
       return b_.CreateBitCast(bits, like(b_.getFloatTy(), raw));
     }
+    case DType::Float8E8M0FNU:
+      return e8m0_value(raw);
     case DType::Float8E4M3FN:
     case DType::Float8E5M2:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2FNUZ:
       return f8_value(raw, memory);
     default:
       return raw;
@@ -61,8 +65,12 @@ llvm::Value* Arithmetic::to_memory(Value* v, DType memory) {
       return b_.CreateFPTrunc(v, like(b_.getHalfTy(), v));
     case DType::BFloat16:
       return bf16_bits(v);
+    case DType::Float8E8M0FNU:
+      return e8m0_bits(v);
     case DType::Float8E4M3FN:
     case DType::Float8E5M2:
+    case DType::Float8E4M3FNUZ:
+    case DType::Float8E5M2FNUZ:
       return f8_bits(v, memory);
     default:
       return v;
@@ -89,11 +97,20 @@ struct Float8Format {
   uint32_t past;  // the first code past the largest finite value
   uint32_t over;  // the code of values that round to `past` or beyond
   uint32_t nan;
+  bool unsigned_zero = false;  // then the place of -0 is NaN's
 };
 
 Float8Format format_of(DType memory) {
-  return memory == DType::Float8E5M2 ? Float8Format{15, 2, 0x7c, 0x7c, 0x7f}
-                                     : Float8Format{7, 3, 0x7f, 0x7e, 0x7f};
+  switch (memory) {
+    case DType::Float8E5M2:
+      return {15, 2, 0x7c, 0x7c, 0x7f};
+    case DType::Float8E4M3FNUZ:
+      return {8, 3, 0x80, 0x80, 0x80, true};
+    case DType::Float8E5M2FNUZ:
+      return {16, 2, 0x80, 0x80, 0x80, true};
+    default:
+      return {7, 3, 0x7f, 0x7e, 0x7f};
+  }
 }
 
 float power_of_two(int exponent) {
@@ -121,7 +138,11 @@ llvm::Value* Arithmetic::f8_value(Value* raw, DType memory) {
                                  : b_.CreateICmpUGT(magnitude, c(f.past));
   value = b_.CreateSelect(above, llvm::ConstantFP::getNaN(real), value);
   Value* sign = b_.CreateShl(b_.CreateAnd(code, c(0x80)), c(24));
-  return b_.CreateBitCast(b_.CreateOr(b_.CreateBitCast(value, word), sign), real);
+  value = b_.CreateBitCast(b_.CreateOr(b_.CreateBitCast(value, word), sign), real);
+  if (!f.unsigned_zero) {
+    return value;
+  }
+  return b_.CreateSelect(b_.CreateICmpEQ(code, c(f.nan)), llvm::ConstantFP::getNaN(real), value);
 }
 
 // Normal results round as in bf16_bits; subnormal ones by adding the power of two whose unit in the
@@ -148,7 +169,35 @@ llvm::Value* Arithmetic::f8_bits(Value* v, DType memory) {
   code = b_.CreateSelect(is_small, small, code);
   code = b_.CreateSelect(b_.CreateFCmpUNO(v, v), c(f.nan), code);
   Value* sign = b_.CreateAnd(b_.CreateLShr(bits, c(24)), c(0x80));
+  if (f.unsigned_zero) {
+    Value* has_sign = b_.CreateICmpULT(b_.CreateSub(code, c(1)), c(0x7f));
+    sign = b_.CreateSelect(has_sign, sign, c(0));
+  }
   return b_.CreateTrunc(b_.CreateOr(code, sign), like(b_.getInt8Ty(), v));
+}
+
+// The code is the exponent of an f32; 0 stands for a subnormal one.
+llvm::Value* Arithmetic::e8m0_value(Value* raw) {
+  llvm::Type* word = like(b_.getInt32Ty(), raw);
+  llvm::Type* real = like(b_.getFloatTy(), raw);
+  auto c = [&](uint32_t value) { return llvm::ConstantInt::get(word, value); };
+  Value* code = b_.CreateZExt(raw, word);
+  Value* bits =
+      b_.CreateSelect(b_.CreateICmpEQ(code, c(0)), c(0x400000), b_.CreateShl(code, c(23)));
+  bits = b_.CreateSelect(b_.CreateICmpEQ(code, c(0xff)), c(0x7fc00000), bits);
+  return b_.CreateBitCast(bits, real);
+}
+
+// Halves are rounded up.
+llvm::Value* Arithmetic::e8m0_bits(Value* v) {
+  llvm::Type* word = like(b_.getInt32Ty(), v);
+  auto c = [&](uint32_t value) { return llvm::ConstantInt::get(word, value); };
+  Value* magnitude = b_.CreateAnd(b_.CreateBitCast(v, word), c(0x7fffffff));
+  Value* code = b_.CreateLShr(b_.CreateAdd(magnitude, c(0x400000)), c(23));
+  Value* small = b_.CreateZExt(b_.CreateICmpUGT(magnitude, c(0x400000)), word);
+  code = b_.CreateSelect(b_.CreateICmpULT(magnitude, c(0x800000)), small, code);
+  code = b_.CreateSelect(b_.CreateICmpUGE(magnitude, c(0x7f800000)), c(0xff), code);
+  return b_.CreateTrunc(code, like(b_.getInt8Ty(), v));
 }
 
 namespace {

@@ -27,6 +27,7 @@ constexpr DTypeName kNames[] = {
     {DType::Int8, "I8"},
     {DType::Float8E5M2, "F8_E5M2"},
     {DType::Float8E4M3FN, "F8_E4M3"},
+    {DType::Float8E8M0FNU, "F8_E8M0"},
     {DType::Int16, "I16"},
     {DType::UInt16, "U16"},
     {DType::Float16, "F16"},

@@ -10,8 +10,11 @@ namespace rushlight::kernels {
 
 template <typename T>
 inline constexpr bool is_small_float =
-    std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float8E4M3FN> ||
-    std::is_same_v<T, Float8E5M2>;
+    std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>
+#define RUSHLIGHT_SAME(type, convert) || std::is_same_v<T, type>
+                                   RUSHLIGHT_FLOAT8(RUSHLIGHT_SAME)
+#undef RUSHLIGHT_SAME
+    ;
 
 // What values of T are computed in.
 template <typename T>
@@ -32,10 +35,12 @@ T store_value(Compute<T> value) {
     return to_half(value);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     return to_bfloat16(value);
-  } else if constexpr (std::is_same_v<T, Float8E4M3FN>) {
-    return to_float8_e4m3fn(value);
-  } else if constexpr (std::is_same_v<T, Float8E5M2>) {
-    return to_float8_e5m2(value);
+#define RUSHLIGHT_STORE(type, convert)          \
+  }                                             \
+  else if constexpr (std::is_same_v<T, type>) { \
+    return convert(value);
+    RUSHLIGHT_FLOAT8(RUSHLIGHT_STORE)
+#undef RUSHLIGHT_STORE
   } else {
     return value;
   }

@@ -440,10 +440,11 @@ Value read_memory(const void* address, DType memory) {
     case DType::UInt64:
     case DType::Int64:
       return read_as<uint64_t>(address);
-    case DType::Float8E4M3FN:
-      return from_double(to_float(read_as<Float8E4M3FN>(address)));
-    case DType::Float8E5M2:
-      return from_double(to_float(read_as<Float8E5M2>(address)));
+#define RUSHLIGHT_CASE(type, convert) \
+  case DType::type:                   \
+    return from_double(to_float(read_as<type>(address)));
+      RUSHLIGHT_FLOAT8(RUSHLIGHT_CASE)
+#undef RUSHLIGHT_CASE
     case DType::Float16:
       return from_double(to_float(read_as<Half>(address)));
     case DType::BFloat16:
@@ -461,10 +462,11 @@ Value read_memory(const void* address, DType memory) {
 void write_memory(void* address, DType memory, Value value) {
   float narrow = static_cast<float>(as_double(value));
   switch (memory) {
-    case DType::Float8E4M3FN:
-      return write_as(address, to_float8_e4m3fn(narrow));
-    case DType::Float8E5M2:
-      return write_as(address, to_float8_e5m2(narrow));
+#define RUSHLIGHT_CASE(type, convert) \
+  case DType::type:                   \
+    return write_as(address, convert(narrow));
+    RUSHLIGHT_FLOAT8(RUSHLIGHT_CASE)
+#undef RUSHLIGHT_CASE
     case DType::Float16:
       return write_as(address, to_half(narrow));
     case DType::BFloat16:

@@ -60,7 +60,7 @@ void check_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias,
     fail(ErrorKind::Runtime, kOp, "Input type (", dtype, ") and bias type (", bias.dtype(),
          ") should be the same");
   }
-  bool offered = is_floating(dtype) && dtype != DType::Float8E4M3FN && dtype != DType::Float8E5M2;
+  bool offered = is_floating(dtype) && !is_float8(dtype);
   offered = offered || dtype == DType::Int64;
   const bool plain = !settings.transposed && !any_below(settings.stride, 1);
   bool dilated = false;

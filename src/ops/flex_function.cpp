@@ -22,8 +22,7 @@ constexpr int64_t kMostElements = 1 << 14;
 
 template <typename T>
 double to_number(T x) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> ||
-                std::is_same_v<T, Float8E4M3FN> || std::is_same_v<T, Float8E5M2>) {
+  if constexpr (std::is_class_v<T>) {  // the small floats
     return static_cast<double>(to_float(x));
   } else {
     return static_cast<double>(x);

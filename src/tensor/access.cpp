@@ -26,10 +26,11 @@ Scalar read_scalar(const void* at, DType dtype) {
       return *static_cast<const uint64_t*>(at);
     case DType::Int64:
       return *static_cast<const int64_t*>(at);
-    case DType::Float8E4M3FN:
-      return to_float(*static_cast<const Float8E4M3FN*>(at));
-    case DType::Float8E5M2:
-      return to_float(*static_cast<const Float8E5M2*>(at));
+#define RUSHLIGHT_CASE(type, convert) \
+  case DType::type:                   \
+    return to_float(*static_cast<const type*>(at));
+      RUSHLIGHT_FLOAT8(RUSHLIGHT_CASE)
+#undef RUSHLIGHT_CASE
     case DType::Float16:
       return to_float(*static_cast<const Half*>(at));
     case DType::BFloat16:
@@ -61,10 +62,11 @@ void write_element(void* at, DType dtype, const Scalar& value) {
   switch (dtype) {
     case DType::Bool:
       return write(at, value.to_bool());
-    case DType::Float8E4M3FN:
-      return write(at, to_float8_e4m3fn(static_cast<float>(value.to_double())));
-    case DType::Float8E5M2:
-      return write(at, to_float8_e5m2(static_cast<float>(value.to_double())));
+#define RUSHLIGHT_CASE(type, convert) \
+  case DType::type:                   \
+    return write(at, convert(static_cast<float>(value.to_double())));
+      RUSHLIGHT_FLOAT8(RUSHLIGHT_CASE)
+#undef RUSHLIGHT_CASE
     case DType::Float16:
       return write(at, to_half(static_cast<float>(value.to_double())));
     case DType::BFloat16:

@@ -10,10 +10,26 @@ namespace {
 
 std::atomic<DType> g_default_dtype{DType::Float32};
 
-constexpr std::string_view kScalarTypeNames[] = {
-    "Bool",     "Byte",   "Char",   "UInt16",        "Short",        "UInt32",
-    "Int",      "UInt64", "Long",   "Float8_e4m3fn", "Float8_e5m2",  "Half",
-    "BFloat16", "Float",  "Double", "ComplexFloat",  "ComplexDouble"};
+constexpr std::string_view kScalarTypeNames[] = {"Bool",
+                                                 "Byte",
+                                                 "Char",
+                                                 "UInt16",
+                                                 "Short",
+                                                 "UInt32",
+                                                 "Int",
+                                                 "UInt64",
+                                                 "Long",
+                                                 "Float8_e4m3fn",
+                                                 "Float8_e5m2",
+                                                 "Float8_e4m3fnuz",
+                                                 "Float8_e5m2fnuz",
+                                                 "Float8_e8m0fnu",
+                                                 "Half",
+                                                 "BFloat16",
+                                                 "Float",
+                                                 "Double",
+                                                 "ComplexFloat",
+                                                 "ComplexDouble"};
 static_assert(std::size(kScalarTypeNames) == kDTypeCount);
 
 bool is_wide_unsigned(DType dtype) {
@@ -49,10 +65,10 @@ uint32_t to_bits(float value) {
   return std::bit_cast<uint32_t>(value);
 }
 
-// A small binary float with a sign, `E` exponent bits (bias 2^(E-1) - 1) and `M` mantissa bits.
-template <int E, int M>
+// A small binary float with a sign, `E` exponent bits and `M` mantissa bits.
+template <int E, int M, int B = (1 << (E - 1)) - 1>
 struct SmallFloat {
-  static constexpr int kBias = (1 << (E - 1)) - 1;
+  static constexpr int kBias = B;
   static constexpr uint32_t kExponentMask = (1u << E) - 1;
 
   static float decode(uint32_t bits, bool has_infinity) {
@@ -90,6 +106,28 @@ struct SmallFloat {
 using HalfFormat = SmallFloat<5, 10>;
 using E4M3 = SmallFloat<4, 3>;
 using E5M2 = SmallFloat<5, 2>;
+using E4M3Unsigned = SmallFloat<4, 3, 8>;
+using E5M2Unsigned = SmallFloat<5, 2, 16>;
+
+constexpr uint8_t kUnsignedNan = 0x80;
+
+template <typename Format>
+float decode_unsigned_zero(uint8_t bits) {
+  return bits == kUnsignedNan ? std::bit_cast<float>(0x7fc00000u) : Format::decode(bits, false);
+}
+
+// What rounds beyond the largest finite number is NaN, like infinity.
+template <typename Format>
+uint8_t encode_unsigned_zero(float value) {
+  const uint32_t bits = to_bits(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  constexpr uint32_t kTooLarge = 0x48000000u;  // 2^17
+  const uint32_t code = magnitude >= kTooLarge ? kUnsignedNan : Format::encode_magnitude(magnitude);
+  if (code == 0 || code >= kUnsignedNan) {
+    return static_cast<uint8_t>(code == 0 ? 0 : kUnsignedNan);
+  }
+  return static_cast<uint8_t>(bits >> 31 << 7 | code);
+}
 
 }  // namespace
 
@@ -180,6 +218,23 @@ float to_float(Float8E5M2 value) {
   return E5M2::decode(value.bits, true);
 }
 
+float to_float(Float8E4M3FNUZ value) {
+  return decode_unsigned_zero<E4M3Unsigned>(value.bits);
+}
+
+float to_float(Float8E5M2FNUZ value) {
+  return decode_unsigned_zero<E5M2Unsigned>(value.bits);
+}
+
+float to_float(Float8E8M0FNU value) {
+  if (value.bits == 0xff) {
+    return std::bit_cast<float>(0x7fc00000u);
+  }
+  // 2^-127 is subnormal in f32.
+  return std::bit_cast<float>(value.bits == 0 ? 0x400000u
+                                              : static_cast<uint32_t>(value.bits) << 23);
+}
+
 Half to_half(float value) {
   uint32_t bits = to_bits(value);
   uint32_t magnitude = bits & 0x7fffffffu;
@@ -229,6 +284,26 @@ Float8E5M2 to_float8_e5m2(float value) {
     result = E5M2::encode_magnitude(magnitude);
   }
   return {static_cast<uint8_t>(bits >> 31 << 7 | result)};
+}
+
+Float8E4M3FNUZ to_float8_e4m3fnuz(float value) {
+  return {encode_unsigned_zero<E4M3Unsigned>(value)};
+}
+
+Float8E5M2FNUZ to_float8_e5m2fnuz(float value) {
+  return {encode_unsigned_zero<E5M2Unsigned>(value)};
+}
+
+// Halves are rounded up.
+Float8E8M0FNU to_float8_e8m0fnu(float value) {
+  const uint32_t magnitude = to_bits(value) & 0x7fffffffu;
+  if (magnitude >= 0x7f800000u) {
+    return {0xff};
+  }
+  if (magnitude < 0x800000u) {  // below 2^-126, where the code 0 stands for 2^-127
+    return {static_cast<uint8_t>(magnitude > 0x400000u)};
+  }
+  return {static_cast<uint8_t>((magnitude + 0x400000u) >> 23)};
 }
 
 }  // namespace rushlight

@@ -158,11 +158,11 @@ bool close(const char* a, const char* b, DType dtype, int ulp) {
     case DType::BFloat16:
       return distance<int32_t>(to_float(read<BFloat16>(a)), to_float(read<BFloat16>(b))) <=
              (int64_t{ulp} << 16);
-    case DType::Float8E4M3FN:
-      return distance<int32_t>(to_float(read<Float8E4M3FN>(a)), to_float(read<Float8E4M3FN>(b))) ==
-             0;
-    case DType::Float8E5M2:
-      return distance<int32_t>(to_float(read<Float8E5M2>(a)), to_float(read<Float8E5M2>(b))) == 0;
+#define RUSHLIGHT_CASE(type, convert) \
+  case DType::type:                   \
+    return distance<int32_t>(to_float(read<type>(a)), to_float(read<type>(b))) == 0;
+      RUSHLIGHT_FLOAT8(RUSHLIGHT_CASE)
+#undef RUSHLIGHT_CASE
     default:
       return std::memcmp(a, b, static_cast<size_t>(element_size(dtype))) == 0;
   }

@@ -13,10 +13,12 @@ using loop::Kernel;
 using loop::Layout;
 using loop::Op;
 
-const DType kMemoryTypes[] = {
-    DType::Bool,       DType::UInt8,   DType::Int8,     DType::UInt16,  DType::Int16,
-    DType::UInt32,     DType::Int32,   DType::UInt64,   DType::Int64,   DType::Float8E4M3FN,
-    DType::Float8E5M2, DType::Float16, DType::BFloat16, DType::Float32, DType::Float64};
+const DType kMemoryTypes[] = {DType::Bool,           DType::UInt8,         DType::Int8,
+                              DType::UInt16,         DType::Int16,         DType::UInt32,
+                              DType::Int32,          DType::UInt64,        DType::Int64,
+                              DType::Float8E4M3FN,   DType::Float8E5M2,    DType::Float8E4M3FNUZ,
+                              DType::Float8E5M2FNUZ, DType::Float8E8M0FNU, DType::Float16,
+                              DType::BFloat16,       DType::Float32,       DType::Float64};
 
 // out[i] = value over one axis, all buffers contiguous.
 Problem flat(std::vector<DType> dtypes, Expr value, int64_t n) {
@@ -55,7 +57,8 @@ TEST(Elementwise, CastsBetweenAllTypes) {
 }
 
 TEST(Elementwise, RoundsThroughHalfTypes) {
-  for (DType half : {DType::Float16, DType::BFloat16, DType::Float8E4M3FN, DType::Float8E5M2}) {
+  for (DType half : {DType::Float16, DType::BFloat16, DType::Float8E4M3FN, DType::Float8E5M2,
+                     DType::Float8E4M3FNUZ, DType::Float8E5M2FNUZ, DType::Float8E8M0FNU}) {
     Expr x = at(0, DType::Float32);
     expect_agreement(flat({DType::Float32, DType::Float32}, loop::cast(x * 37.0, half), 200));
   }

@@ -65,12 +65,20 @@ std::string error_of(const std::string& bytes) {
 #define EXPECT_REFUSED(bytes, text) \
   EXPECT_NE(error_of(bytes).find(text), std::string::npos) << error_of(bytes)
 
+// Those that the format has no name for.
+bool nameless(DType dtype) {
+  return dtype == DType::Complex128 || dtype == DType::Float8E4M3FNUZ ||
+         dtype == DType::Float8E5M2FNUZ;
+}
+
 TEST(Safetensors, RoundTripsEveryDType) {
   const Folder folder;
   NamedTensors tensors;
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
-    if (dtype != DType::Complex128) {
+    if (nameless(dtype)) {
+      EXPECT_THROW(save({{"x", ramp({2, 3}, dtype)}}), Error);
+    } else {
       tensors.emplace(std::string(dtype_name(dtype)), ramp({2, 3}, dtype));
     }
   }

@@ -189,7 +189,8 @@ TEST(Evaluate, Erfinv) {
 TEST(Evaluate, MemoryRoundTrip) {
   for (int i = 0; i < 256; ++i) {
     unsigned char byte = static_cast<unsigned char>(i);
-    for (DType dtype : {DType::UInt8, DType::Int8, DType::Float8E4M3FN, DType::Float8E5M2}) {
+    for (DType dtype : {DType::UInt8, DType::Int8, DType::Float8E4M3FN, DType::Float8E5M2,
+                        DType::Float8E4M3FNUZ, DType::Float8E5M2FNUZ, DType::Float8E8M0FNU}) {
       unsigned char back = 0;
       Value value = read_memory(&byte, dtype);
       if (is_floating(dtype) && std::isnan(as_double(value))) {

@@ -109,14 +109,12 @@ TEST(DType, HalvesSurviveARoundTrip) {
 TEST(DType, Float8SurvivesARoundTrip) {
   for (uint32_t i = 0; i < 256; ++i) {
     uint8_t bits = static_cast<uint8_t>(i);
-    float a = to_float(Float8E4M3FN{bits});
-    float b = to_float(Float8E5M2{bits});
-    if (!std::isnan(a)) {
-      ASSERT_EQ(to_float8_e4m3fn(a).bits, bits);
-    }
-    if (!std::isnan(b)) {
-      ASSERT_EQ(to_float8_e5m2(b).bits, bits);
-    }
+#define RUSHLIGHT_CHECK(type, convert)                        \
+  if (const float x = to_float(type{bits}); !std::isnan(x)) { \
+    ASSERT_EQ(convert(x).bits, bits);                         \
+  }
+    RUSHLIGHT_FLOAT8(RUSHLIGHT_CHECK)
+#undef RUSHLIGHT_CHECK
   }
 }
 
@@ -139,6 +137,36 @@ TEST(DType, RoundsToNearestEven) {
   check_rounding<BFloat16, uint16_t>(0x7f7f, to_bfloat16);
   check_rounding<Float8E4M3FN, uint8_t>(0x7e, to_float8_e4m3fn);
   check_rounding<Float8E5M2, uint8_t>(0x7b, to_float8_e5m2);
+  check_rounding<Float8E4M3FNUZ, uint8_t>(0x7f, to_float8_e4m3fnuz);
+  check_rounding<Float8E5M2FNUZ, uint8_t>(0x7f, to_float8_e5m2fnuz);
+}
+
+// PyTorch's values.
+TEST(DType, UnsignedZerosAndPowersOfTwo) {
+  const auto e4m3 = [](float x) { return static_cast<int>(to_float8_e4m3fnuz(x).bits); };
+  const auto e5m2 = [](float x) { return static_cast<int>(to_float8_e5m2fnuz(x).bits); };
+  const auto e8m0 = [](float x) { return static_cast<int>(to_float8_e8m0fnu(x).bits); };
+  EXPECT_EQ(e4m3(-0.0f), 0);
+  EXPECT_EQ(e4m3(-1.5f), 196);
+  EXPECT_EQ(e4m3(241), 127);
+  EXPECT_EQ(e4m3(250), 128);
+  EXPECT_EQ(e5m2(-1.5f), 194);
+  EXPECT_EQ(e5m2(57344 * 1.06f), 127);
+  EXPECT_EQ(e5m2(57344 * 1.2f), 128);
+  for (const float x : {kInf, -kInf, kNan, 1e30f}) {
+    EXPECT_EQ(e4m3(x), 128);
+    EXPECT_EQ(e5m2(x), 128);
+  }
+  EXPECT_TRUE(std::isnan(to_float(Float8E4M3FNUZ{128})));
+  EXPECT_EQ(e8m0(0), 0);
+  EXPECT_EQ(e8m0(0x1p-127f), 0);
+  EXPECT_EQ(e8m0(1.5f * 0x1p-126f), 2);
+  EXPECT_EQ(e8m0(1.4999999f), 127);
+  EXPECT_EQ(e8m0(-1.5f), 128);
+  EXPECT_EQ(e8m0(0x1p127f), 254);
+  EXPECT_EQ(e8m0(3e38f), 255);
+  EXPECT_EQ(e8m0(kNan), 255);
+  EXPECT_EQ(to_float(Float8E8M0FNU{0}), 0x1p-127f);
 }
 
 TEST(DType, OverflowAndNan) {

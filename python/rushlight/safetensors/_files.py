@@ -23,6 +23,7 @@ _NAMES = {
     torch.int64: "I64",
     torch.float8_e4m3fn: "F8_E4M3",
     torch.float8_e5m2: "F8_E5M2",
+    torch.float8_e8m0fnu: "F8_E8M0",
     torch.float16: "F16",
     torch.bfloat16: "BF16",
     torch.float32: "F32",
