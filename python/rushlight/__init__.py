@@ -12,6 +12,7 @@ import math as _math
 import os as _os
 
 from rushlight import _C
+from rushlight import _tensor_legacy as _tensor_legacy  # gives Tensor methods of old programs
 from rushlight import _tensor_state as _tensor_state  # gives Tensor its methods for pickling
 from rushlight._C import *  # noqa: F403
 from rushlight._tensor import Tensor as Tensor
@@ -37,6 +38,35 @@ _LAZY = {
     "compiler": ("compile",),
     "torch_version": ("__version__",),
     "_data": ("asarray", "from_dlpack"),
+    "_legacy": (
+        "AcceleratorError",
+        "DisableTorchFunction",
+        "DisableTorchFunctionSubclass",
+        "FatalError",
+        "JITException",
+        "Storage",
+        "chain_matmul",
+        "compiled_with_cxx11_abi",
+        "detach_",
+        "eig",
+        "frobenius_norm",
+        "get_autocast_cpu_dtype",
+        "get_autocast_gpu_dtype",
+        "get_device",
+        "has_lapack",
+        "has_mkl",
+        "has_openmp",
+        "has_spectral",
+        "is_autocast_cpu_enabled",
+        "is_conj",
+        "is_distributed",
+        "is_neg",
+        "is_vulkan_available",
+        "lstsq",
+        "matrix_rank",
+        "norm_except_dim",
+        "solve",
+    ),
     "_limits": ("finfo", "iinfo"),
     "_device": ("get_default_device", "set_default_device"),
     "_settings": (
@@ -117,6 +147,22 @@ _LAZY = {
         "unique_consecutive",
     ),
     "random": ("fork_rng",),
+    "_symbolic": (
+        "SymBool",
+        "SymFloat",
+        "SymInt",
+        "sym_constrain_range",
+        "sym_constrain_range_for_size",
+        "sym_float",
+        "sym_fresh_size",
+        "sym_int",
+        "sym_ite",
+        "sym_max",
+        "sym_min",
+        "sym_not",
+        "sym_sqrt",
+        "sym_sum",
+    ),
     "serialization": ("load", "save"),
     "_streams": ("Event", "Stream", "get_device_module"),
     "storage": (

@@ -26,6 +26,8 @@ _RESOLUTION = {
 class finfo:
     """The limits of a floating-point dtype; of a complex one, those of its parts."""
 
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
+
     def __init__(self, type: object = None) -> None:
         dtype = _C.get_default_dtype() if type is None else type
         if not isinstance(dtype, _C.dtype):
@@ -63,6 +65,8 @@ class finfo:
 
 class iinfo:
     """The limits of an integer dtype."""
+
+    __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, type: object) -> None:
         if not isinstance(type, _C.dtype):

@@ -19,10 +19,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "attention":  # rarely needed, so not imported with the rest
+    if name in ("attention", "grad", "parallel"):  # rarely needed, so not imported with the rest
         import importlib
 
-        return importlib.import_module(f"{__name__}.attention")
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "DataParallel":
+        from rushlight.nn.parallel import DataParallel
+
+        return DataParallel
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
