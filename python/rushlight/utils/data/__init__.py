@@ -43,3 +43,29 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+_LAZY = {
+    "datapipes.datapipe": ("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe"),
+    "datapipes._decorator": (
+        "argument_validation",
+        "functional_datapipe",
+        "guaranteed_datapipes_determinism",
+        "non_deterministic",
+        "runtime_validation",
+        "runtime_validation_disabled",
+    ),
+}
+_HOME = {name: module for module, names in _LAZY.items() for name in names}
+__all__ += _HOME
+
+
+def __getattr__(name: str) -> object:
+    """Loads pipes, and what belongs to them, at first use."""
+    import importlib
+
+    if name in _HOME:
+        importlib.import_module(f"{__name__}.datapipes")  # gives pipes their short names
+        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name in ("datapipes", "graph", "graph_settings"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import types
 
 from ._iterators import (
@@ -23,6 +24,12 @@ class _InfiniteConstantSampler(Sampler):
 
     def __iter__(self):
         return itertools.repeat(None)
+
+
+def _is_pipe(dataset) -> bool:
+    """Whether a dataset is a stream of pipes: their module is loaded, then."""
+    module = sys.modules.get("rushlight.utils.data.datapipes.datapipe")
+    return module is not None and isinstance(dataset, module.IterDataPipe)
 
 
 class DataLoader:
@@ -73,6 +80,11 @@ class DataLoader:
         self.in_order = in_order
         if pin_memory:
             _warn_pinning()
+        if _is_pipe(dataset):
+            from .graph_settings import apply_shuffle_settings
+
+            self.dataset = dataset = apply_shuffle_settings(dataset, shuffle=shuffle)
+            shuffle = False if isinstance(dataset, IterableDataset) else shuffle
         if isinstance(dataset, IterableDataset):
             self._dataset_kind = _DatasetKind.Iterable
             self._check_stream(shuffle, sampler, batch_sampler)

@@ -87,6 +87,19 @@ def _seed_everything(base_seed: int, worker_id: int) -> None:
         numpy.random.seed(sequence.generate_state(4))
 
 
+def _share_pipes(dataset, base_seed: int, worker_id: int, num_workers: int) -> None:
+    """Gives pipes of data the same seeds in all workers, and each worker its share of the items."""
+    import sys
+
+    if "rushlight.utils.data.datapipes.datapipe" in sys.modules:
+        from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+        from rushlight.utils.data.graph_settings import apply_random_seed, apply_sharding
+
+        if isinstance(dataset, IterDataPipe):
+            apply_random_seed(dataset, torch.Generator().manual_seed(base_seed))
+            apply_sharding(dataset, num_workers, worker_id)
+
+
 def _send_values() -> None:
     """Makes tensors go to the main process by value: it may read them when the worker is gone."""
     import sys
@@ -114,6 +127,7 @@ def run(
     _send_values()
     _seed_everything(base_seed, worker_id)
     _worker_info = WorkerInfo(worker_id, num_workers, base_seed + worker_id, dataset)
+    _share_pipes(dataset, base_seed, worker_id, num_workers)
     where = f"in DataLoader worker process {worker_id}"
     start_error = None
     fetcher = None
