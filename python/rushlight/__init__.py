@@ -37,7 +37,7 @@ newaxis = None
 _LAZY = {
     "compiler": ("compile",),
     "torch_version": ("__version__",),
-    "_data": ("asarray", "from_dlpack"),
+    "_data": ("asarray", "from_dlpack", "from_file"),
     "_legacy": (
         "AcceleratorError",
         "DisableTorchFunction",

@@ -1,4 +1,4 @@
-"""Tensors of whatever holds data: asarray and from_dlpack."""
+"""Tensors of whatever holds data: asarray, from_dlpack and from_file."""
 
 from __future__ import annotations
 
@@ -127,3 +127,53 @@ def _placed(
             raise ValueError(f"can't alias tensor with dtype '{short[0]}' into dtype '{short[1]}'.")
         return source
     return source.to(device=device, dtype=dtype, copy=bool(copy))
+
+
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int | None = 0,
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | str | None = None,
+    pin_memory: bool | None = False,
+    requires_grad: bool | None = False,
+) -> torch.Tensor:
+    """A tensor of `size` elements over a file's bytes.
+
+    shared: what is written reaches the file, which is made, or made longer, where it is too short;
+    else writing changes the tensor's copies of pages only.
+    """
+    import mmap
+    import os
+
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    wanted = (size or 0) * dtype.itemsize
+    flags = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
+    try:
+        descriptor = os.open(filename, flags, 0o666)
+    except OSError as error:
+        mode = "read-write" if shared else "read-only"
+        raise RuntimeError(
+            f"unable to open file <{filename}> in {mode} mode: {error.strerror} ({error.errno})"
+        ) from error
+    try:
+        own = os.fstat(descriptor).st_size
+        if own < wanted and not shared:
+            raise RuntimeError(
+                f"file <{filename}> size <{own}> is smaller than the required mapping size "
+                f"<{wanted}>"
+            )
+        if own < wanted:
+            os.ftruncate(descriptor, wanted)
+        if wanted == 0:
+            return torch.empty(0, dtype=dtype, device=device, requires_grad=bool(requires_grad))
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        bytes_of_file = mmap.mmap(descriptor, wanted, access=access)
+    finally:
+        os.close(descriptor)
+    made = torch.frombuffer(bytes_of_file, dtype=dtype)
+    if device is not None:
+        made = made.to(device)
+    return made.requires_grad_() if requires_grad else made

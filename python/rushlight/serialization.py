@@ -17,6 +17,7 @@ __all__ = [
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
     "safe_globals",
     "save",
@@ -43,6 +44,51 @@ def clear_safe_globals() -> None:
 def get_safe_globals() -> list[object]:
     """What add_safe_globals allowed."""
     return list(_safe_globals)
+
+
+def get_unsafe_globals_in_checkpoint(f: str | os.PathLike | BinaryIO) -> list[str]:
+    """The names that a file asks for and weights-only loading does not allow; nothing is run."""
+    import pickletools
+
+    from rushlight._weights_unpickler import _allowed_names
+
+    with _opened(f) as file:
+        start = file.tell()
+        magic = file.read(4)
+        file.seek(start)
+        if magic != b"PK\x03\x04":
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        reader = _checkpoint.ZipReader(file, None)
+        text = bytes(reader.read("data.pkl"))
+    allowed = {*_allowed_names(), *_allowed_by_user()}
+    found: dict[str, None] = {}
+    for name in _globals_of(pickletools.genops(text)):
+        if name.startswith("rushlight."):
+            name = "torch." + name.removeprefix("rushlight.")
+        if name not in allowed:
+            found[name] = None
+    return list(found)
+
+
+def _globals_of(operations: Iterable[tuple]) -> Iterator[str]:
+    """The names that a pickle asks for, of its operations."""
+    strings: list[str] = []
+    memo: dict[int, str] = {}
+    last = None  # the string that the operation before left, if it was one
+    for code, argument, _ in operations:
+        if code.name == "GLOBAL":
+            yield argument.replace(" ", ".", 1)
+        elif code.name == "STACK_GLOBAL":
+            yield ".".join(strings[-2:])
+        elif code.name in ("BINGET", "LONG_BINGET", "GET"):
+            strings += [memo[argument]] if memo.get(argument) else []
+        elif code.name == "MEMOIZE":
+            memo[len(memo)] = last or ""
+        elif code.name in ("BINPUT", "LONG_BINPUT", "PUT"):
+            memo[argument] = last or ""
+        is_text = isinstance(argument, str) and "UNICODE" in code.name
+        last = argument if is_text else None
+        strings += [argument] if is_text else []
 
 
 class safe_globals:

@@ -21,6 +21,7 @@ from rushlight.profiler._record import record_function
 __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
+    "kineto_available",
     "profile",
     "record_function",
     "schedule",
@@ -52,6 +53,11 @@ class ProfilerAction(enum.Enum):
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that this machine has."""
     return {ProfilerActivity.CPU}
+
+
+def kineto_available() -> bool:
+    """Whether `profile` can record: always, without the library of that name."""
+    return True
 
 
 def schedule(

@@ -15,9 +15,11 @@ __all__ = [
     "checkpoint",
     "checkpoint_sequential",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 _early_stop: bool | None = None
@@ -80,6 +82,27 @@ def check_backward_validity(inputs) -> None:
         warnings.warn(
             "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
         )
+
+
+def get_device_states(*args) -> tuple[list, list]:
+    """The accelerators that tensors in the arguments are on, and their generators' states."""
+    from rushlight.utils._pytree import tree_leaves
+
+    found = {
+        leaf.device.index: leaf.device.type
+        for leaf in tree_leaves(args)
+        if isinstance(leaf, Tensor) and leaf.device.type not in ("cpu", "meta")
+    }
+    modules = [torch.get_device_module(kind) for kind in found.values()]
+    states = [module.get_rng_state(i) for module, i in zip(modules, found, strict=True)]
+    return list(found), states
+
+
+def set_device_states(devices, states, *, device_type: str | None = None) -> None:
+    """Sets the states of accelerators' generators, as get_device_states gave them."""
+    for device, state in zip(devices, states, strict=True):
+        module = torch.get_device_module(device_type)
+        module.set_rng_state(state, device)
 
 
 class _RandomState:
