@@ -134,3 +134,88 @@ def matrix_rank(
 ) -> Any:
     """Removed: linalg.matrix_rank has its place."""
     raise RuntimeError(_REMOVED.format("matrix_rank", ", where symmetric is called hermitian,"))
+
+
+def _assert(condition: Any, message: str) -> None:
+    """An AssertionError with the message, unless the condition holds."""
+    if type(condition) is not Tensor and _C._has_torch_function((condition,)):
+        given = (condition,)
+        return _C._handle_torch_function(_assert, given, (condition, message), {})
+    if not condition:
+        raise AssertionError(message)
+    return None
+
+
+def _assert_async(condition: Tensor, message: str | None = None) -> None:
+    """A RuntimeError, unless the one element of the tensor is not zero."""
+    if condition.numel() != 1:
+        raise RuntimeError(
+            f"_assert_async: expected a tensor with one element, got {condition.numel()}"
+        )
+    if not condition:
+        default = "Expected Tensor with single nonzero value, but got zero"
+        raise RuntimeError(default if message is None else message)
+
+
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    """The sizes, as a tensor of integers."""
+    return torch.tensor(tuple(self.shape), dtype=torch.int64)
+
+
+def _text(message: Any, otherwise: str) -> str:
+    if message is None:
+        return otherwise
+    return str(message() if callable(message) else message)
+
+
+_UNTOLD = "Expected cond to be True, but got False."
+
+
+def _check_with(error_type: type, cond: Any, message: Any = None) -> None:
+    """An error of a type, with what message() gives, unless the condition holds."""
+    if not isinstance(cond, (bool, torch.SymBool)):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if not cond:
+        raise error_type(_text(message, _UNTOLD))
+
+
+def _check(cond: Any, message: Any = None) -> None:
+    """A RuntimeError, with what message() gives, unless the condition holds."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_index(cond: Any, message: Any = None) -> None:
+    """An IndexError, unless the condition holds."""
+    _check_with(IndexError, cond, message)
+
+
+def _check_value(cond: Any, message: Any = None) -> None:
+    """A ValueError, unless the condition holds."""
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond: Any, message: Any = None) -> None:
+    """A TypeError, unless the condition holds."""
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond: Any, message: Any = None) -> None:
+    """A NotImplementedError, unless the condition holds."""
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_is_size(i: Any, message: Any = None, *, max: int | None = None) -> None:
+    """A RuntimeError, unless the number can be a size."""
+    _check(i >= 0 and (max is None or i <= max), message)
+
+
+def _check_tensor_all_with(error_type: type, cond: Any, message: Any = None) -> None:
+    """An error of a type, unless all elements of a bool tensor hold."""
+    if not isinstance(cond, Tensor) or cond.dtype != torch.bool:
+        raise TypeError(f"cond must be a bool tensor, but got {getattr(cond, 'dtype', type(cond))}")
+    _check_with(error_type, bool(cond.all()), message)
+
+
+def _check_tensor_all(cond: Any, message: Any = None) -> None:
+    """A RuntimeError, unless all elements of a bool tensor hold."""
+    _check_tensor_all_with(RuntimeError, cond, message)

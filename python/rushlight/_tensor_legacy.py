@@ -151,3 +151,18 @@ for _device in ("ipu", "maia", "mtia", "vulkan"):
     setattr(
         Tensor, f"is_{_device}", _flag(f"is_{_device}", f"False: there is no {_device} device.")
     )
+
+# What programs ask of PyTorch's core, and is nothing here.
+_C._log_api_usage_once = lambda name: None
+_C._get_tracing_state = lambda: None  # jit.trace records by functions, and has no state here
+
+
+def _transforms_active() -> bool:
+    """Whether some vmap is in force."""
+    import sys
+
+    module = sys.modules.get("rushlight._functorch._batched")
+    return module is not None and bool(module.active_levels())
+
+
+_C._are_functorch_transforms_active = _transforms_active

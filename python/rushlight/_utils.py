@@ -70,3 +70,25 @@ def _rebuild_parameter_with_state(
     data: torch.Tensor, requires_grad: bool, backward_hooks: OrderedDict, state: object
 ) -> torch.Tensor:
     return _set_obj_state(torch.nn.Parameter(data, requires_grad), state)
+
+
+def _get_available_device_type() -> str | None:
+    """The accelerator that is there, None where there is none."""
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return None if found is None else found.type
+
+
+def _get_device_module(device_type: str):
+    """The module of a kind of device, as rushlight.cpu."""
+    module = getattr(torch, device_type, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as "
+            f"'torch.{device_type}'."
+        )
+    return module
+
+
+def _element_size(dtype: torch.dtype) -> int:
+    """How many bytes an element takes."""
+    return dtype.itemsize

@@ -18,6 +18,7 @@ from ._hooks import (
     register_module_parameter_registration_hook,
 )
 from ._members import Members
+from ._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from ._state import State
 from ._traversal import Traversal
 

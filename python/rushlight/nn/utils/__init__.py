@@ -33,9 +33,11 @@ __all__ = [
     "parametrizations",
     "parametrize",
     "prune",
+    "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
     "skip_init",
+    "spectral_norm",
     "stateless",
     "vector_to_parameters",
     "weight_norm",
@@ -50,6 +52,10 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name in ("spectral_norm", "remove_spectral_norm"):
+        from . import _spectral_norm
+
+        return getattr(_spectral_norm, name)
     if name.startswith("fuse_") and name in __all__:
         from . import fusion
 
