@@ -59,12 +59,16 @@ int64_t fft_load_rows(typename V::T* lanes, const FftAccess<const typename V::T>
                       int64_t count, bool swap) {
   constexpr int kWidth = V::kWidth;
   const int64_t flip = swap ? 1 : 0;
+  const typename V::T* lines[kWidth];
+  for (int l = 0; l < kWidth; ++l) {
+    lines[l] = from.lines[l < from.count ? l : 0];
+  }
   int64_t j = 0;
   for (; j + kWidth / 2 <= count; j += kWidth / 2) {
     typename V::R square[kWidth];
 #pragma GCC unroll 16
     for (int l = 0; l < kWidth; ++l) {
-      square[l] = V::load(from.lines[l < from.count ? l : 0] + 2 * j);
+      square[l] = V::load(lines[l] + 2 * j);
     }
     V::transpose(square);
 #pragma GCC unroll 16
@@ -80,6 +84,11 @@ int64_t fft_store_rows(const typename V::T* lanes, const FftAccess<typename V::T
                        int64_t count, bool swap, typename V::R scale) {
   constexpr int kWidth = V::kWidth;
   const int64_t flip = swap ? 1 : 0;
+  // Lanes without a line write what the first one does, before it.
+  typename V::T* lines[kWidth];
+  for (int l = 0; l < kWidth; ++l) {
+    lines[l] = to.lines[l < to.count ? l : 0];
+  }
   int64_t j = 0;
   for (; j + kWidth / 2 <= count; j += kWidth / 2) {
     typename V::R square[kWidth];
@@ -88,18 +97,9 @@ int64_t fft_store_rows(const typename V::T* lanes, const FftAccess<typename V::T
       square[k] = V::load(lanes + (2 * j + (k ^ flip)) * kWidth) * scale;
     }
     V::transpose(square);
-    if (to.count == kWidth) {
 #pragma GCC unroll 16
-      for (int l = 0; l < kWidth; ++l) {
-        V::store(to.lines[l] + 2 * j, square[l]);
-      }
-    } else {
-#pragma GCC unroll 16
-      for (int l = 0; l < kWidth; ++l) {
-        if (l < to.count) {
-          V::store(to.lines[l] + 2 * j, square[l]);
-        }
-      }
+    for (int l = kWidth - 1; l >= 0; --l) {
+      V::store(lines[l] + 2 * j, square[l]);
     }
   }
   return j;

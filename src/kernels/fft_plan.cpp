@@ -72,8 +72,9 @@ std::optional<double> cheapest(int64_t n, size_t first, double bound, std::vecto
 
 // The radices of the stages of a smooth length, in order: the last needs no factors.
 std::vector<int> radices_of(int64_t n) {
+  static_assert(kFftMaxRadix == 31);
   std::vector<int> large;
-  for (int prime = 17; prime <= kFftMaxRadix; prime += 2) {
+  for (int prime : {17, 19, 23, 29, 31}) {
     for (; n % prime == 0; n /= prime) {
       large.push_back(prime);
     }
