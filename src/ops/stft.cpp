@@ -30,13 +30,15 @@ Tensor times(const Tensor& frames, const Tensor& window) {
   if (!window.is_complex()) {
     return view_as_complex(contiguous(mul(view_as_real(frames), unsqueeze(window, -1))));
   }
-  const Tensor re = select(view_as_real(window), -1, 0);
-  const Tensor im = select(view_as_real(window), -1, 1);
+  const Tensor pairs = view_as_real(window);
+  const Tensor re = select(pairs, -1, 0);
+  const Tensor im = select(pairs, -1, 1);
   if (!frames.is_complex()) {
     return complex(mul(frames, re), mul(frames, im));
   }
-  const Tensor a = select(view_as_real(frames), -1, 0);
-  const Tensor b = select(view_as_real(frames), -1, 1);
+  const Tensor numbers = view_as_real(frames);
+  const Tensor a = select(numbers, -1, 0);
+  const Tensor b = select(numbers, -1, 1);
   return complex(sub(mul(a, re), mul(b, im)), add(mul(a, im), mul(b, re)));
 }
 
@@ -227,8 +229,9 @@ Tensor over(const Tensor& signal, const Tensor& weight) {
   if (!weight.is_complex()) {
     return view_as_complex(div(view_as_real(signal), unsqueeze(weight, -1)));
   }
-  const Tensor re = select(view_as_real(weight), -1, 0);
-  const Tensor im = select(view_as_real(weight), -1, 1);
+  const Tensor pairs = view_as_real(weight);
+  const Tensor re = select(pairs, -1, 0);
+  const Tensor im = select(pairs, -1, 1);
   const Tensor size = add(mul(re, re), mul(im, im));
   return times(signal, complex(div(re, size), div(neg(im), size)));
 }
