@@ -4,7 +4,8 @@
 
 For each family `f` (a source file with RUSHLIGHT_OPERATORS(f)): rushlight/generated/f.h and f.cpp,
 the free functions; for all of them: rushlight/generated/functions.h and tensor_methods.inc, the
-methods of Tensor. A file is written only where its text changed, so that an edit rebuilds little.
+methods of Tensor; namespaces.h: rushlight::fft and its like. A file is written only where its text
+changed, so that an edit rebuilds little.
 """
 
 from __future__ import annotations
@@ -392,6 +393,41 @@ PRELUDE = """#pragma once
 """
 
 
+# Functions whose names begin so are also in a namespace, without it, as they are in a submodule.
+NAMESPACES = {"special_": "special", "linalg_": "linalg", "fft_": "fft"}
+ALIAS = re.compile(r"\{\"(\w+)\", \"(\w+)\"\}")
+
+
+def namespace_lines(families: dict[str, list[Operator]], aliases: list, everything: list) -> list:
+    """rushlight::fft::rfft and its like, over the functions that the families have."""
+    lines = [HEADER + "#pragma once\n", "#include <rushlight/generated/functions.h>\n"]
+    named: dict[str, list[Operator]] = {}
+    for operator in (op for operators in families.values() for op in operators):
+        if "kFunction" in operator.variants:
+            named.setdefault(operator.name(), []).append(operator)
+    for prefix, space in NAMESPACES.items():
+        pairs = [(name, name) for name in named] + aliases
+        lines.append(f"namespace rushlight::{space} {{\n")
+        seen: set[str] = set()
+        for alias, name in pairs:
+            if not alias.startswith(prefix):
+                continue
+            for operator in named.get(name, []):
+                for kind, full, parameters, _ in without_ambiguity(forms(operator), everything):
+                    if full.endswith("_") and not name.endswith("_"):
+                        continue  # in place
+                    short = cpp_name(alias.removeprefix(prefix) + full.removeprefix(name))
+                    signature = f"{kind} {short}({declare(parameters, False)})"
+                    if signature in seen:
+                        continue
+                    seen.add(signature)
+                    given = ", ".join(parameter for _, parameter, _ in parameters)
+                    lines.append(f"inline {kind} {short}({declare(parameters, True)}) {{")
+                    lines.append(f"  return rushlight::{full}({given});\n}}")
+        lines.append(f"\n}}  // namespace rushlight::{space}\n")
+    return lines
+
+
 # What C++ spells differently from Python's __getitem__.
 INDEXING = (
     "  // Entry `index` of the first dimension; negative indices count from the end.\n"
@@ -437,6 +473,8 @@ def main() -> None:
     declarations.append(INDEXING[0])
     definitions.insert(-1, INDEXING[1])
     write(folder / "functions.h", "\n".join(includes) + "\n")
+    aliases = ALIAS.findall((options.sources / "aliases.cpp").read_text())
+    write(folder / "namespaces.h", "\n".join(namespace_lines(families, aliases, everything)))
     write(folder / "tensor_methods.inc", HEADER + "\n".join(declarations) + "\n")
     write(folder / "tensor_methods.cpp", "\n".join(definitions))
 

@@ -4,6 +4,7 @@
 #include <rushlight/autograd.h>
 #include <rushlight/compile.h>
 #include <rushlight/generated/functions.h>
+#include <rushlight/generated/namespaces.h>
 #include <rushlight/indexing.h>
 #include <rushlight/memory.h>
 #include <rushlight/nn.h>
