@@ -460,9 +460,11 @@ std::shared_ptr<const FftSplit<T>> choose_split(const Work<T>& work) {
   // Groups of long lines leave the first-level cache, then the second.
   const int64_t bytes = 4 * length * width * static_cast<int64_t>(sizeof(T));
   const double memory = bytes <= (128 << 10) ? 1.0 : bytes <= (2 << 20) ? 1.5 : 4.0;
-  // Lines with gaps are read and written one number at a time, real ones once more.
+  // Lines with gaps and those that are convolved are gone through one number at a time, real ones
+  // once more.
   const bool real = work.kind == Kind::FromReal || work.kind == Kind::ToReal;
-  const double each = !one_by_one(work) ? 3.0 : real ? 1.7 : 1.3;
+  const bool singly = !one_by_one(work) || work.plan->convolution != nullptr;
+  const double each = singly ? 3.0 : real ? 1.7 : 1.3;
   return count * split->cost * each < lanes * memory ? split : nullptr;
 }
 
