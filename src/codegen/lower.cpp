@@ -222,6 +222,11 @@ void Lowering::store_all(const Stores& stores) {
   std::vector<std::pair<const loop::Store*, Value*>> plain;
   for (size_t i = 0; i < values.size(); ++i) {
     const loop::Store& store = *values[i].first;
+    if (i + 1 < values.size() && is_pair(store, *values[i + 1].first)) {
+      store_pairs(store, values[i].second, *values[i + 1].first, values[i + 1].second);
+      ++i;
+      continue;
+    }
     Motion motion = analysis_.motion(analysis_.access(store));
     if (in_vector_loop() && motion == Motion::Contiguous && store.mode == loop::StoreMode::Set &&
         !masks[i]) {

@@ -104,7 +104,7 @@ class Lowering {
     const Node* value = nullptr;
   };
 
-  // --- memory.cpp, store.cpp
+  // --- memory.cpp, store.cpp, pairs.cpp
   struct LaneAddress {  // how to find lane k's address inside of a loop over lanes
     Value* base;
     Value* step;  // elements a lane, or null
@@ -122,6 +122,11 @@ class Lowering {
   std::vector<Value*> load_vectors(const std::vector<Access>& loads);
   void prefetch_rows(const Access& access, Value* base);
   Value* strided(const Access& access, Value* base, Value* step);
+  int pair_part(const Access& access);
+  bool loads_other_part(const Access& access, int part);
+  Value* load_pairs(const Access& access, Value* base, int part);
+  bool is_pair(const loop::Store& first, const loop::Store& second);
+  void store_pairs(const loop::Store& first, Value* real, const loop::Store& second, Value* imag);
   Value* gather(const Access& access);
   Value* load_if(const Node* node);
   Value* load_if_uniform(const Node* node, Value* mask, Value* other);
@@ -170,6 +175,7 @@ class Lowering {
   std::vector<Value*> extents_;
   std::vector<std::vector<Value*>> strides_;
   std::vector<Value*> scalars_;
+  std::unordered_set<const Node*> nodes_;  // the kernel's nodes, once they are asked for
   std::unordered_map<const Node*, std::pair<Value*, Value*>> scans_;  // running value, new value
 };
 

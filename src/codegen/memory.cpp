@@ -172,6 +172,9 @@ void Lowering::prefetch_rows(const Access& access, Value* base) {
 }
 
 llvm::Value* Lowering::strided(const Access& access, Value* base, Value* step) {
+  if (int part = pair_part(access); part >= 0 && loads_other_part(access, part)) {
+    return load_pairs(access, base, part);
+  }
   llvm::Type* element = a_.memory_type(access.memory);
   Value* v = llvm::PoisonValue::get(vector_of(element));
   for (int i = 0; i < width_; ++i) {

@@ -130,7 +130,7 @@ Part power_base(const At& n) {
 }
 
 Part power_exponent(const At& n) {
-  return {n.g * (n.y * log(n.a)), ~((n.a == 0) & (n.b >= 0))};
+  return {n.g * (n.y * log(n.a)), ~((n.a == 0) & (real(n.b) >= 0))};
 }
 
 Part angle(const At& n, size_t input) {

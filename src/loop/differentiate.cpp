@@ -49,11 +49,39 @@ Part sum(const std::vector<Part>& parts) {
   return total;
 }
 
+bool is_differentiable(DType dtype) {
+  return is_floating(dtype) || is_complex(dtype);
+}
+
+// What a node passes to an operand, by PyTorch's convention: the gradient of x + iy is
+// dL/dx + i dL/dy. Of a holomorphic function that is the gradient times the conjugate of its
+// derivative, so that the rules of real values hold between two conjugations.
+void pass_on(Expr node, size_t input, Expr grad, std::vector<Part>& parts) {
+  switch (node->op) {
+    case Op::Real:
+      parts.push_back({complex(grad, constant(0, grad.dtype())), {}});
+      return;
+    case Op::Imag:
+      parts.push_back({complex(constant(0, grad.dtype()), grad), {}});
+      return;
+    case Op::Complex:
+      parts.push_back({input == 0 ? real(grad) : imag(grad), {}});
+      return;
+    default:
+      break;
+  }
+  size_t first = parts.size();
+  derivative(node, input, conj(grad), parts);
+  for (size_t i = first; i < parts.size(); ++i) {
+    parts[i].value = conj(parts[i].value);
+  }
+}
+
 class Differentiator {
  public:
   Differentiator(Expr body, const std::vector<Expr>& inputs) {
     for (Expr input : inputs) {
-      if (!is_floating(input.dtype())) {
+      if (!is_differentiable(input.dtype())) {
         fail(ErrorKind::Internal, "loop.differentiate", "an input is ", input.dtype(),
              ", not a float: ", print(input));
       }
@@ -63,7 +91,7 @@ class Differentiator {
     for (Expr expr : order_) {
       bool active = wanted_.contains(expr.node);
       for (Expr input : expr->inputs) {
-        active = active || (active_.contains(input.node) && is_floating(input.dtype()));
+        active = active || (active_.contains(input.node) && is_differentiable(input.dtype()));
       }
       if (active) {
         active_.insert(expr.node);
@@ -74,7 +102,8 @@ class Differentiator {
   std::vector<Expr> run(Expr body, const std::vector<Expr>& inputs, Expr grad) {
     parts_[body.node].push_back({grad, {}});
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
-      if (active_.contains(it->node) && is_floating(it->dtype()) && parts_.contains(it->node)) {
+      if (active_.contains(it->node) && is_differentiable(it->dtype()) &&
+          parts_.contains(it->node)) {
         propagate(*it);
       }
     }
@@ -92,19 +121,20 @@ class Differentiator {
     parts_.at(node.node) = {total};
     Expr inner;
     Expr through;
-    if (form_derivative(node, total.value, &inner, &through) && reaches_only_by(node, inner)) {
+    if (form_derivative(node, conj(total.value), &inner, &through) &&
+        reaches_only_by(node, inner)) {
       if (active_.contains(inner.node)) {
-        parts_[inner.node].push_back({through, total.guard});
+        parts_[inner.node].push_back({conj(through), total.guard});
       }
       return;
     }
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       Expr input = node->inputs[i];
-      if (!active_.contains(input.node) || !is_floating(input.dtype())) {
+      if (!active_.contains(input.node) || !is_differentiable(input.dtype())) {
         continue;
       }
       std::vector<Part> passed;
-      derivative(node, i, total.value, passed);
+      pass_on(node, i, total.value, passed);
       for (Part part : passed) {
         parts_[input.node].push_back(both(total.guard, part));
       }
@@ -144,7 +174,7 @@ class Differentiator {
 }  // namespace
 
 std::vector<Expr> differentiate(Expr body, const std::vector<Expr>& inputs, Expr grad) {
-  if (grad.dtype() != body.dtype() || !is_floating(body.dtype())) {
+  if (grad.dtype() != body.dtype() || !is_differentiable(body.dtype())) {
     fail(ErrorKind::Internal, "loop.differentiate", "the gradient is ", grad.dtype(),
          " and the body ", body.dtype());
   }

@@ -100,15 +100,14 @@ void require(Op op, Expr operand) {
 }
 
 void require_value_dtype(Op op, DType dtype) {
-  if (!is_value_dtype(dtype)) {
+  if (compute_dtype(dtype) != dtype) {
     misuse(op, "a value cannot be ", dtype,
-           is_complex(dtype) ? ": complex numbers are pairs of real values"
-                             : ": half and float8 types occur in memory only, compute in float32");
+           ": half and float8 types occur in memory only, compute in float32");
   }
 }
 
 bool allows(std::string_view kinds, DType dtype) {
-  char kind = dtype == DType::Bool ? 'b' : is_floating(dtype) ? 'f' : 'i';
+  char kind = dtype == DType::Bool ? 'b' : is_floating(dtype) ? 'f' : is_complex(dtype) ? 'c' : 'i';
   return kinds.find(kind) != std::string_view::npos;
 }
 
@@ -148,9 +147,6 @@ void require_indices(Op op, std::span<const Expr> indices) {
 }
 
 Node load_node(Op op, int buffer, DType memory) {
-  if (is_complex(memory)) {
-    misuse(op, "no value is ", memory, ": load the parts of a complex number by themselves");
-  }
   Node node = leaf(op, compute_dtype(memory));
   node.buffer = memory;
   node.slot = require_slot(op, buffer);
@@ -173,6 +169,13 @@ Expr over_axis(Op op, Combine combine, int axis, Expr body) {
   node.slot = require_slot(op, axis);
   node.combine = combine;
   node.inputs = {body};
+  return intern(std::move(node));
+}
+
+Expr part(Op op, Expr x) {
+  require_kind(op, x.dtype());
+  Node node = leaf(op, real_dtype(x.dtype()));
+  node.inputs = {x};
   return intern(std::move(node));
 }
 
@@ -199,8 +202,8 @@ bool is_value_dtype(DType dtype) {
 Expr constant(double value, DType dtype) {
   require_value_dtype(Op::Const, dtype);
   Node node = leaf(Op::Const, dtype);
-  if (is_floating(dtype)) {
-    node.bits = normalize_float(value, dtype);
+  if (is_floating(dtype) || is_complex(dtype)) {
+    node.bits = normalize_float(value, real_dtype(dtype));
     return intern(std::move(node));
   }
   bool fits = std::trunc(value) == value && std::fabs(value) <= 9007199254740992.0;
@@ -266,11 +269,16 @@ Expr load_if(Expr mask, Expr other, int buffer, DType memory, std::vector<Expr> 
 
 Expr cast(Expr x, DType dtype) {
   require(Op::Cast, x);
-  if (is_complex(dtype)) {
-    require_value_dtype(Op::Cast, dtype);
-  }
   if (x.dtype() == dtype) {
     return x;
+  }
+  if (is_complex(dtype)) {
+    Expr part = cast(real(x), real_dtype(dtype));
+    return complex(part, is_complex(x.dtype()) ? cast(imag(x), real_dtype(dtype))
+                                               : constant(0, real_dtype(dtype)));
+  }
+  if (is_complex(x.dtype())) {
+    return dtype == DType::Bool ? x != 0.0 : cast(real(x), dtype);
   }
   Node node = leaf(Op::Cast, compute_dtype(dtype));
   node.buffer = dtype;
@@ -294,7 +302,31 @@ Expr bitcast(Expr x, DType dtype) {
   return intern(std::move(node));
 }
 
+Expr complex(Expr real, Expr imag) {
+  require(Op::Complex, real);
+  require(Op::Complex, imag);
+  require_same(Op::Complex, real, imag);
+  require_kind(Op::Complex, real.dtype());
+  Node node =
+      leaf(Op::Complex, real.dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64);
+  node.inputs = {real, imag};
+  return intern(std::move(node));
+}
+
+Expr real(Expr x) {
+  require(Op::Real, x);
+  return is_complex(x.dtype()) ? part(Op::Real, x) : x;
+}
+
+Expr imag(Expr x) {
+  require(Op::Imag, x);
+  return part(Op::Imag, x);
+}
+
 Expr unary(Op op, Expr x) {
+  if (op == Op::Real || op == Op::Imag) {
+    return part(op, x);
+  }
   if (info(op).arity != Arity::Unary || info(op).typing == Typing::Own) {
     misuse(op, "cannot be made by unary()");
   }
@@ -306,6 +338,9 @@ Expr unary(Op op, Expr x) {
 }
 
 Expr binary(Op op, Expr a, Expr b) {
+  if (op == Op::Complex) {
+    return complex(a, b);
+  }
   if (info(op).arity != Arity::Binary) {
     misuse(op, "cannot be made by binary()");
   }

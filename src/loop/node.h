@@ -18,7 +18,8 @@
 //   and is an f32 again (f64 goes through f32). Bool is 0 or 1, one byte in memory.
 // - Cast to Bool is `x != 0`. Cast between integers wraps. Cast of a float truncates; outside the
 //   range of i64 (of u64 for u64) the result is unspecified, else it wraps to the integer's width.
-// - Complex numbers are pairs of nodes; the IR has none.
+// - Complex values occur in bodies only: `lower_complex` (complex.h) makes pairs of real nodes of
+//   them before a kernel is run. A constant of a complex dtype is real.
 // - Select evaluates both arms (there are no side effects); Loads under a Select may be guarded:
 //   `LoadIf(mask, ...)` touches memory only where the mask holds and is `other` elsewhere.
 #pragma once
@@ -41,7 +42,8 @@ enum class Arity : uint8_t { Leaf = 0, Unary = 1, Binary = 2, Ternary = 3, Varia
 // Bool = operands agree, result is Bool; Own = stored in the node (Const, Cast, Load, ...).
 enum class Typing : uint8_t { Same, Bool, Own };
 
-// X(op, text, arity, typing, allowed operand kinds: f float, i integer, b bool)
+// X(op, text, arity, typing, allowed operand kinds: f float, i integer, b bool,
+// c complex)
 #define RUSHLIGHT_LOOP_OPS(X)                  \
   X(Const, "const", Leaf, Own, "")             \
   X(Scalar, "scalar", Leaf, Own, "")           \
@@ -50,47 +52,47 @@ enum class Typing : uint8_t { Same, Bool, Own };
   X(Load, "load", Variadic, Own, "")           \
   X(Cast, "cast", Unary, Own, "fib")           \
   X(Bitcast, "bitcast", Unary, Own, "fi")      \
-  X(Neg, "neg", Unary, Same, "fi")             \
+  X(Neg, "neg", Unary, Same, "fic")            \
   X(Abs, "abs", Unary, Same, "fi")             \
-  X(Sqrt, "sqrt", Unary, Same, "f")            \
+  X(Sqrt, "sqrt", Unary, Same, "fc")           \
   X(Floor, "floor", Unary, Same, "f")          \
   X(Ceil, "ceil", Unary, Same, "f")            \
   X(Trunc, "trunc", Unary, Same, "f")          \
   X(Round, "round", Unary, Same, "f")          \
-  X(Exp, "exp", Unary, Same, "f")              \
-  X(Exp2, "exp2", Unary, Same, "f")            \
-  X(Expm1, "expm1", Unary, Same, "f")          \
-  X(Log, "log", Unary, Same, "f")              \
-  X(Log2, "log2", Unary, Same, "f")            \
-  X(Log10, "log10", Unary, Same, "f")          \
-  X(Log1p, "log1p", Unary, Same, "f")          \
-  X(Sin, "sin", Unary, Same, "f")              \
-  X(Cos, "cos", Unary, Same, "f")              \
-  X(Tan, "tan", Unary, Same, "f")              \
-  X(Asin, "asin", Unary, Same, "f")            \
-  X(Acos, "acos", Unary, Same, "f")            \
-  X(Atan, "atan", Unary, Same, "f")            \
-  X(Sinh, "sinh", Unary, Same, "f")            \
-  X(Cosh, "cosh", Unary, Same, "f")            \
-  X(Tanh, "tanh", Unary, Same, "f")            \
-  X(Asinh, "asinh", Unary, Same, "f")          \
-  X(Acosh, "acosh", Unary, Same, "f")          \
-  X(Atanh, "atanh", Unary, Same, "f")          \
+  X(Exp, "exp", Unary, Same, "fc")             \
+  X(Exp2, "exp2", Unary, Same, "fc")           \
+  X(Expm1, "expm1", Unary, Same, "fc")         \
+  X(Log, "log", Unary, Same, "fc")             \
+  X(Log2, "log2", Unary, Same, "fc")           \
+  X(Log10, "log10", Unary, Same, "fc")         \
+  X(Log1p, "log1p", Unary, Same, "fc")         \
+  X(Sin, "sin", Unary, Same, "fc")             \
+  X(Cos, "cos", Unary, Same, "fc")             \
+  X(Tan, "tan", Unary, Same, "fc")             \
+  X(Asin, "asin", Unary, Same, "fc")           \
+  X(Acos, "acos", Unary, Same, "fc")           \
+  X(Atan, "atan", Unary, Same, "fc")           \
+  X(Sinh, "sinh", Unary, Same, "fc")           \
+  X(Cosh, "cosh", Unary, Same, "fc")           \
+  X(Tanh, "tanh", Unary, Same, "fc")           \
+  X(Asinh, "asinh", Unary, Same, "fc")         \
+  X(Acosh, "acosh", Unary, Same, "fc")         \
+  X(Atanh, "atanh", Unary, Same, "fc")         \
   X(Erf, "erf", Unary, Same, "f")              \
   X(Erfc, "erfc", Unary, Same, "f")            \
   X(Erfinv, "erfinv", Unary, Same, "f")        \
   X(Lgamma, "lgamma", Unary, Same, "f")        \
   X(Digamma, "digamma", Unary, Same, "f")      \
   X(Not, "not", Unary, Same, "ib")             \
-  X(IsNan, "isnan", Unary, Bool, "f")          \
-  X(Add, "add", Binary, Same, "fi")            \
-  X(Sub, "sub", Binary, Same, "fi")            \
-  X(Mul, "mul", Binary, Same, "fi")            \
-  X(Div, "div", Binary, Same, "fi")            \
+  X(IsNan, "isnan", Unary, Bool, "fc")         \
+  X(Add, "add", Binary, Same, "fic")           \
+  X(Sub, "sub", Binary, Same, "fic")           \
+  X(Mul, "mul", Binary, Same, "fic")           \
+  X(Div, "div", Binary, Same, "fic")           \
   X(FloorDiv, "floordiv", Binary, Same, "fi")  \
   X(Rem, "rem", Binary, Same, "fi")            \
   X(Mod, "mod", Binary, Same, "fi")            \
-  X(Pow, "pow", Binary, Same, "fi")            \
+  X(Pow, "pow", Binary, Same, "fic")           \
   X(Atan2, "atan2", Binary, Same, "f")         \
   X(Hypot, "hypot", Binary, Same, "f")         \
   X(CopySign, "copysign", Binary, Same, "f")   \
@@ -104,17 +106,20 @@ enum class Typing : uint8_t { Same, Bool, Own };
   X(Xor, "xor", Binary, Same, "ib")            \
   X(Shl, "shl", Binary, Same, "i")             \
   X(Shr, "shr", Binary, Same, "i")             \
-  X(Eq, "eq", Binary, Bool, "fib")             \
-  X(Ne, "ne", Binary, Bool, "fib")             \
+  X(Eq, "eq", Binary, Bool, "fibc")            \
+  X(Ne, "ne", Binary, Bool, "fibc")            \
   X(Lt, "lt", Binary, Bool, "fib")             \
   X(Le, "le", Binary, Bool, "fib")             \
   X(Gt, "gt", Binary, Bool, "fib")             \
   X(Ge, "ge", Binary, Bool, "fib")             \
   X(Fma, "fma", Ternary, Same, "f")            \
-  X(Select, "select", Ternary, Own, "fib")     \
+  X(Select, "select", Ternary, Own, "fibc")    \
   X(LoadIf, "loadif", Variadic, Own, "")       \
   X(Reduce, "reduce", Unary, Own, "fib")       \
-  X(Scan, "scan", Unary, Own, "fib")
+  X(Scan, "scan", Unary, Own, "fib")           \
+  X(Complex, "complex", Binary, Own, "f")      \
+  X(Real, "real", Unary, Own, "c")             \
+  X(Imag, "imag", Unary, Own, "c")
 
 enum class Op : uint8_t {
 #define RUSHLIGHT_ENUM(op, text, arity, typing, kinds) op,
@@ -145,7 +150,7 @@ enum class Combine : uint8_t {
 };
 std::string_view combine_text(Combine combine);
 
-// Whether a node may have this dtype: neither complex nor a half or float8 type.
+// Whether a node of a kernel may have this dtype: neither complex nor a half or float8 type.
 bool is_value_dtype(DType dtype);
 
 struct Node;
@@ -161,7 +166,7 @@ struct Expr {
 
 struct Node {
   Op op;
-  DType dtype;      // of the value; never a half or float8 type, never complex
+  DType dtype;      // of the value; never a half or float8 type; complex in bodies only
   DType buffer;     // Load, LoadIf: dtype in memory. Cast: dtype rounded to. Else equal to dtype.
   uint8_t slot;     // Scalar, Load: which scalar or buffer. Index, Extent, Reduce, Scan: the axis.
   Combine combine;  // Reduce, Scan
@@ -188,6 +193,9 @@ Expr cast(Expr x, DType dtype);     // x itself where it has the dtype already
 Expr bitcast(Expr x, DType dtype);  // same size
 Expr unary(Op op, Expr x);
 Expr binary(Op op, Expr a, Expr b);
+Expr complex(Expr real, Expr imag);
+Expr real(Expr x);                 // x itself where it is real
+Expr imag(Expr x);                 // of a complex value
 Expr fma(Expr a, Expr b, Expr c);  // a * b + c
 Expr select(Expr condition, Expr a, Expr b);
 Expr reduce(Combine combine, int axis, Expr body);
@@ -247,7 +255,8 @@ Expr operator^(Expr a, Expr b);
 Expr operator~(Expr a);  // Not: logical on bool, bitwise on integers (`!a` is: a is null)
 
 // Lower-case functions for every unary op: exp(x), tanh(x), sqrt(x), isnan(x), ...
-Expr abs(Expr x);
+Expr abs(Expr x);   // of a complex value: hypot of its parts, which is real
+Expr conj(Expr x);  // x itself where it is real
 Expr sqrt(Expr x);
 Expr rsqrt(Expr x);  // 1 / sqrt(x)
 Expr floor(Expr x);

@@ -57,7 +57,6 @@ Expr operator^(Expr a, Expr b) {
   Expr name(Expr x) {                \
     return unary(Op::op, x);         \
   }
-RUSHLIGHT_FUNCTION(abs, Abs)
 RUSHLIGHT_FUNCTION(sqrt, Sqrt)
 RUSHLIGHT_FUNCTION(floor, Floor)
 RUSHLIGHT_FUNCTION(ceil, Ceil)
@@ -90,6 +89,12 @@ RUSHLIGHT_FUNCTION(digamma, Digamma)
 RUSHLIGHT_FUNCTION(isnan, IsNan)
 #undef RUSHLIGHT_FUNCTION
 
+Expr abs(Expr x) {
+  return is_complex(x.dtype()) ? binary(Op::Hypot, real(x), imag(x)) : unary(Op::Abs, x);
+}
+Expr conj(Expr x) {
+  return is_complex(x.dtype()) ? complex(real(x), -imag(x)) : x;
+}
 Expr rsqrt(Expr x) {
   return 1 / sqrt(x);
 }
@@ -97,6 +102,9 @@ Expr sigmoid(Expr x) {
   return 1 / (1 + exp(-x));
 }
 Expr isinf(Expr x) {
+  if (is_complex(x.dtype())) {
+    return isinf(real(x)) | isinf(imag(x));
+  }
   return abs(x) == std::numeric_limits<double>::infinity();
 }
 Expr max(Expr a, Expr b) {

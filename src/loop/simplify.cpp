@@ -360,8 +360,17 @@ Expr simplify_load_if(Expr e) {
   return mask->bits ? load(e->slot, e->buffer, std::move(indices)) : e->inputs[1];
 }
 
-// A node with simplified inputs, simplified. Rules recurse only into nodes that they make.
+// A node with simplified inputs, simplified. Rules recurse only into nodes that they make. The
+// rules are those of real values: complex ones wait until they are pairs.
 Expr visit(Expr e) {
+  for (Expr input : e->inputs) {
+    if (is_complex(input.dtype())) {
+      return e;
+    }
+  }
+  if (is_complex(e.dtype())) {
+    return e;
+  }
   if (Expr folded = fold(e)) {
     return folded;
   }

@@ -93,6 +93,7 @@ class Verifier {
   }
 
   void check_node(Expr expr) {
+    expect(!is_complex(expr.dtype()), quoted(expr), " is complex: lower_complex comes first");
     switch (expr->op) {
       case Op::Index:
       case Op::Extent:
