@@ -41,6 +41,17 @@ void check_precision(const Tensor& a, std::string_view op) {
   }
 }
 
+void check_field(const Tensor& a, std::string_view op) {
+  if (!a.is_complex()) {
+    check_precision(a, op);
+  }
+}
+
+void check_square_field(const Tensor& a, std::string_view op) {
+  check_square(a, op);
+  check_field(a, op);
+}
+
 void check_square_input(const Tensor& a, std::string_view op) {
   check_square(a, op);
   check_precision(a, op);
@@ -132,7 +143,15 @@ void check_info(const Tensor& info, std::string_view op, std::string (*text)(int
 }
 
 Tensor turned(const Tensor& a) {
-  return transpose(a, -2, -1);
+  return transpose(conj(a), -2, -1);
+}
+
+Tensor mirrored(const Tensor& a) {
+  const Tensor strict = tril(a, -1);
+  if (!a.is_complex()) {
+    return add(tril(a), turned(strict));
+  }
+  return add(add(strict, turned(strict)), diag_embed(real(diagonal(a, 0, -2, -1))));
 }
 
 Tensor turned_view(const Tensor& a) {

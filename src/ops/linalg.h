@@ -6,6 +6,7 @@
 
 #include <rushlight/tensor.h>
 
+#include <complex>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,11 @@ void check_matrix(const Tensor& a, std::string_view op, std::string_view name = 
 void check_square(const Tensor& a, std::string_view op, std::string_view name = "A");
 // Floats of single or double precision; complex numbers are not offered.
 void check_precision(const Tensor& a, std::string_view op);
-// All three.
+// Numbers of single or double precision.
+void check_field(const Tensor& a, std::string_view op);
+// Square, of single or double precision.
 void check_square_input(const Tensor& a, std::string_view op);
+void check_square_field(const Tensor& a, std::string_view op);
 void check_same_dtype(const Tensor& a, const Tensor& b, std::string_view op, std::string_view first,
                       std::string_view second);
 
@@ -57,13 +61,27 @@ void with_precision(DType dtype, F&& function) {
   }
 }
 
+// The same where complex numbers are let pass as well (check_field).
+template <typename F>
+void with_field(DType dtype, F&& function) {
+  if (dtype == DType::Complex64) {
+    function(std::complex<float>{});
+  } else if (dtype == DType::Complex128) {
+    function(std::complex<double>{});
+  } else {
+    with_precision(dtype, std::forward<F>(function));
+  }
+}
+
 // Error(LinAlg) where an element of `info` is not zero: "op: (Batch element 2): " and what `text`
 // says of it. Meta tensors pass.
 void check_info(const Tensor& info, std::string_view op, std::string (*text)(int32_t));
 
-// Rows and columns exchanged; a view, for gradients.
+// Rows and columns exchanged, complex numbers conjugated; for gradients.
 Tensor turned(const Tensor& a);
-// The same without autograd.
+// The lower triangle and, above it, its adjoint; the diagonal is real.
+Tensor mirrored(const Tensor& a);
+// Rows and columns exchanged, without autograd.
 Tensor turned_view(const Tensor& a);
 
 // Of A, from the gradient of its pseudo-inverse `p` (linalg_pinv.cpp).

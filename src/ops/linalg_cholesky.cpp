@@ -29,13 +29,13 @@ void keep_lower(int64_t n, T* a) {
 
 std::tuple<Tensor, Tensor> factor(const Tensor& a, bool upper, bool check_errors,
                                   std::string_view op) {
-  check_square_input(a, op);
+  check_square_field(a, op);
   const int64_t n = columns_of(a);
   // The upper factor by columns is the lower one by rows.
   const Tensor l = copy_columns(upper ? turned_view(a) : a);
   const Tensor info = make_tensor(batch_sizes(a), DType::Int32, a.device());
   if (!a.is_meta()) {
-    with_precision(a.dtype(), [&](auto kind) {
+    with_field(a.dtype(), [&](auto kind) {
       using T = decltype(kind);
       T* data = l.data_ptr<T>();
       int32_t* codes = info.data_ptr<int32_t>();
@@ -71,7 +71,7 @@ void check_solve(const Tensor& b, const Tensor& l) {
   check_matrix(l, "cholesky_solve", "u");
   check_same_dtype(b, l, "cholesky_solve", "b", "A");
   check_square(l, "cholesky_solve", "A");
-  check_precision(b, "cholesky_solve");
+  check_field(b, "cholesky_solve");
   if (rows_of(b) != rows_of(l)) {
     fail(ErrorKind::Runtime, "", "Incompatible matrix sizes for cholesky_solve: each A matrix is ",
          rows_of(l), " by ", columns_of(l), " but each b matrix is ", rows_of(b), " by ",
@@ -83,17 +83,20 @@ void check_solve(const Tensor& b, const Tensor& l) {
 void solve_in_place(const Tensor& l, const Tensor& x, bool upper) {
   const int64_t n = columns_of(l);
   const int64_t columns = columns_of(x);
-  const Tensor factors = copy_columns(upper ? turned_view(l) : l);
-  with_precision(l.dtype(), [&](auto kind) {
+  const Tensor below = upper ? turned_view(l) : l;
+  const Tensor first = copy_columns(upper ? conj(below) : below);
+  const Tensor second = l.is_complex() ? copy_columns(upper ? below : conj(below)) : first;
+  with_field(l.dtype(), [&](auto kind) {
     using T = decltype(kind);
-    const T* from = factors.data_ptr<T>();
     T* to = x.data_ptr<T>();
     const double work = static_cast<double>(2 * n) * static_cast<double>(n * columns);
     for_each_matrix(count_of(batch_sizes(x)), work, [&](int64_t i) {
-      const auto matrix = kernels::by_columns(from + i * n * n, n);
+      const auto factor = [&](const Tensor& of) {
+        return kernels::by_columns(static_cast<const T*>(of.data_ptr<T>()) + i * n * n, n);
+      };
       const auto b = kernels::by_columns(to + i * n * columns, n);
-      kernels::solve_lower<T>(n, columns, matrix, false, b);
-      kernels::solve_upper<T>(n, columns, matrix.transposed(), false, b);
+      kernels::solve_lower<T>(n, columns, factor(first), false, b);
+      kernels::solve_upper<T>(n, columns, factor(second).transposed(), false, b);
     });
   });
 }
@@ -109,11 +112,11 @@ Tensor solve_of(const Tensor& b, const Tensor& l, bool upper) {
 }
 
 Tensor inverse_of(const Tensor& l, bool upper) {
-  check_square_input(l, "cholesky_inverse");
+  check_square_field(l, "cholesky_inverse");
   const int64_t n = columns_of(l);
   const Tensor x = make_columns(batch_sizes(l), n, n, l);
   if (!x.is_meta() && x.numel() != 0) {
-    with_precision(l.dtype(), [&](auto kind) {
+    with_field(l.dtype(), [&](auto kind) {
       using T = decltype(kind);
       T* to = x.data_ptr<T>();
       for (int64_t i = 0; i < x.numel(); ++i) {

@@ -23,7 +23,7 @@ struct Factored {
 };
 
 Factored factored(const Tensor& a, std::string_view op) {
-  check_square_input(a, op);
+  check_square_field(a, op);
   Factored made{copy_columns(a), {}, batch_sizes(a), columns_of(a)};
   made.pivots = make_tensor(with_tail(made.batch, {made.n}), DType::Int32, a.device());
   return made;
@@ -52,7 +52,7 @@ std::tuple<Tensor, Tensor, Tensor> det_of(const Tensor& a) {
   const Factored made = factored(a, "linalg.det");
   const Tensor result = make_tensor(made.batch, a.dtype(), a.device());
   if (!a.is_meta()) {
-    with_precision(a.dtype(), [&](auto kind) {
+    with_field(a.dtype(), [&](auto kind) {
       using T = decltype(kind);
       T* to = result.data_ptr<T>();
       for_each_matrix(result.numel(), work_of(made.n), [&](int64_t i) {
@@ -65,24 +65,34 @@ std::tuple<Tensor, Tensor, Tensor> det_of(const Tensor& a) {
   return {result, made.lu, made.pivots};
 }
 
+// x / |x|; zero and NaN stay as they are.
+template <typename T>
+T direction(T x) {
+  if constexpr (kernels::Parts<T>::kComplex) {
+    return x == T(0) ? x : x / std::abs(x);
+  } else {
+    return x == 0 || std::isnan(x) ? x : std::copysign(T(1), x);
+  }
+}
+
 std::tuple<Tensor, Tensor, Tensor, Tensor> slogdet_of(const Tensor& a) {
   const Factored made = factored(a, "linalg.slogdet");
   const Tensor signs = make_tensor(made.batch, a.dtype(), a.device());
-  const Tensor logs = make_tensor(made.batch, a.dtype(), a.device());
+  const Tensor logs = make_tensor(made.batch, real_dtype(a.dtype()), a.device());
   if (!a.is_meta()) {
-    with_precision(a.dtype(), [&](auto kind) {
+    with_field(a.dtype(), [&](auto kind) {
       using T = decltype(kind);
       T* sign = signs.data_ptr<T>();
-      T* log = logs.data_ptr<T>();
+      auto* log = logs.data_ptr<kernels::RealOf<T>>();
       for_each_matrix(signs.numel(), work_of(made.n), [&](int64_t i) {
         double sum = 0;
         T product = 1;
         const T first = visit_diagonal<T>(made, i, [&](T x) {
-          product *= x == 0 || std::isnan(x) ? x : std::copysign(T(1), x);
-          sum += std::log(std::fabs(static_cast<double>(x)));
+          product *= direction(x);
+          sum += std::log(static_cast<double>(std::abs(x)));
         });
         sign[i] = first * product;
-        log[i] = static_cast<T>(sum);
+        log[i] = static_cast<kernels::RealOf<T>>(sum);
       });
     });
   }
@@ -101,7 +111,7 @@ Tensor products_of_others(const Tensor& s) {
 // The transposed adjugate, which singular matrices have too.
 Tensor cofactors(const Tensor& a) {
   const auto [u, s, vh] = linalg_svd(a, true);
-  const Tensor sign = mul(linalg_det(u), linalg_det(vh));
+  const Tensor sign = conj(mul(linalg_det(u), linalg_det(vh)));
   const Tensor others = mul(unsqueeze(sign, -1), products_of_others(s));
   return matmul(mul(u, unsqueeze(others, -2)), vh);
 }
@@ -132,12 +142,21 @@ void det_gradient(Gradient& g) {
     g.set(0, mul(cofactors(a), unsqueeze(unsqueeze(g.grad(0), -1), -1)));
     return;
   }
-  g.set(0, scaled_inverse(a, g.result(1), g.result(2), mul(g.grad(0), det)));
+  g.set(0, scaled_inverse(a, g.result(1), g.result(2), mul(g.grad(0), conj(det))));
 }
 
+// Where det = exp(w): the logarithm is the real part of w, and the sign of complex ones turns by
+// its imaginary part.
 void slogdet_gradient(Gradient& g) {
-  if (g.has_grad(1)) {
-    g.set(0, scaled_inverse(g.tensor(0), g.result(2), g.result(3), g.grad(1)));
+  Tensor by = g.has_grad(1) ? g.grad(1) : Tensor();
+  if (is_complex(g.dtype(0)) && g.has_grad(0)) {
+    const Tensor turn = neg(imag(mul(conj(g.grad(0)), g.result(0))));
+    const Tensor along = by.defined() ? by : zeros_like(turn);
+    by = complex(along, turn);
+  }
+  if (by.defined()) {
+    const Tensor a = g.tensor(0);
+    g.set(0, scaled_inverse(a, g.result(2), g.result(3), to(by, a.dtype())));
   }
 }
 
@@ -168,7 +187,7 @@ RUSHLIGHT_OPERATORS(linalg_det) {
      kFunction | kOut)
       .doc("linalg.slogdet with the factors of A.")
       .kernel(slogdet_of)
-      .gradient("A result2 result3", slogdet_gradient)
+      .gradient("A result0 result2 result3", slogdet_gradient)
       .node("LinalgSlogdetBackward0");
   op("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", kFunction | kOut)
       .doc("The signs of determinants and the logarithms of their sizes.")
@@ -179,9 +198,10 @@ RUSHLIGHT_OPERATORS(linalg_det) {
   op("logdet(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("The logarithms of determinants; NaN where one is negative.")
       .composition([](const Tensor& self) -> Tensor {
-        check_square_input(self, "logdet");
+        check_square_field(self, "logdet");
         auto [sign, log, lu, pivots] = _linalg_slogdet(self);
-        return masked_fill(log, eq(sign, Scalar(-1)), Scalar(std::nan("")));
+        return sign.is_complex() ? add(rushlight::log(sign), log)
+                                 : masked_fill(log, eq(sign, Scalar(-1)), Scalar(std::nan("")));
       });
 }
 

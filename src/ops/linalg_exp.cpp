@@ -44,6 +44,17 @@ Tensor matrix_exp_of(const Tensor& a) {
   return made;
 }
 
+// X + iY is to complex numbers what [[X, -Y], [Y, X]] is to real ones.
+Tensor complex_matrix_exp(const Tensor& a) {
+  check_square(a, "linalg.matrix_exp");
+  const Tensor x = real(a);
+  const Tensor y = imag(a);
+  const Tensor left = linalg_matrix_exp(cat({cat({x, neg(y)}, -1), cat({y, x}, -1)}, -2));
+  const int64_t n = columns_of(a);
+  const Tensor column = narrow(left, -1, 0, n);
+  return complex(contiguous(narrow(column, -2, 0, n)), contiguous(narrow(column, -2, n, n)));
+}
+
 // exp [[A^T, G], [0, A^T]] has the gradient in its upper right corner.
 void matrix_exp_gradient(Gradient& g) {
   const Tensor a = turned(g.tensor(0));
@@ -60,6 +71,7 @@ RUSHLIGHT_OPERATORS(linalg_exp) {
   op("linalg_matrix_exp(Tensor self) -> Tensor", kFunction | kOut)
       .doc("e to the power of square matrices.")
       .kernel(matrix_exp_of)
+      .complex_body(complex_matrix_exp)
       .gradient("self", matrix_exp_gradient);
   op("matrix_exp(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("Another name of linalg.matrix_exp.")

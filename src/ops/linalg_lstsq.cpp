@@ -42,7 +42,7 @@ void check_operands(const Tensor& a, const Tensor& b) {
     fail(ErrorKind::Runtime, "", kName, ": input.size(-2) should match other.size(",
          vector ? -1 : -2, "), but got ", rows_of(a), " and ", rows);
   }
-  check_precision(a, kName);
+  check_field(a, kName);
   check_same_dtype(a, b, kName, "input", "other");
 }
 
@@ -73,8 +73,9 @@ Tensor solve_full_rank(const Tensor& a, const Tensor& b) {
 
 // Of any rank: the solution of least length, by singular values.
 Solution solve_any_rank(const Tensor& a, const Tensor& b, std::optional<double> given) {
-  const double epsilon = a.dtype() == DType::Float32 ? std::numeric_limits<float>::epsilon()
-                                                     : std::numeric_limits<double>::epsilon();
+  const double epsilon = real_dtype(a.dtype()) == DType::Float32
+                             ? std::numeric_limits<float>::epsilon()
+                             : std::numeric_limits<double>::epsilon();
   const double usual = epsilon * static_cast<double>(std::max(rows_of(a), columns_of(a)));
   const double rcond = given.value_or(usual) < 0 ? epsilon : given.value_or(usual);
   const auto [u, s, vh] = linalg_svd(a, false);
@@ -114,7 +115,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_of(const Tensor& given_a, const
   if (a.numel() == 0) {
     made.x = zeros(with_tail(batch, {n, columns_of(b)}), a.options());
     made.rank = zeros(batch, TensorOptions(DType::Int64).device(a.device()));
-    made.values = make_tensor(with_tail(batch, {std::min(rows_of(a), n)}), a.dtype(), a.device());
+    made.values =
+        make_tensor(with_tail(batch, {std::min(rows_of(a), n)}), real_dtype(a.dtype()), a.device());
   } else if (name == "gels") {
     made.x = solve_full_rank(a, b);
   } else {
@@ -122,11 +124,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_of(const Tensor& given_a, const
   }
   const bool asked =
       rows_of(a) > n && name != "gelsy" && (name == "gels" || all_full(made.rank, n));
-  made.residuals = asked ? sum(square(sub(matmul(a, made.x), b)), {-2}, false, std::nullopt)
-                         : none(a.dtype(), a);
+  const auto lengths = [](const Tensor& x) { return square(x.is_complex() ? abs(x) : x); };
+  made.residuals = asked ? sum(lengths(sub(matmul(a, made.x), b)), {-2}, false, std::nullopt)
+                         : none(real_dtype(a.dtype()), a);
   return {vector ? squeeze(made.x, -1) : copy_columns(made.x), made.residuals,
           name == "gels" ? none(DType::Int64, a) : made.rank,
-          by_values ? made.values : none(a.dtype(), a)};
+          by_values ? made.values : none(real_dtype(a.dtype()), a)};
 }
 
 void lstsq_gradient(Gradient& g) {

@@ -26,7 +26,7 @@ std::string zero_text(int32_t code) {
 std::tuple<Tensor, Tensor, Tensor> factor(const Tensor& a, bool pivot, bool check_errors,
                                           std::string_view op) {
   check_matrix(a, op);
-  check_precision(a, op);
+  check_field(a, op);
   const int64_t m = rows_of(a);
   const int64_t n = columns_of(a);
   const int64_t rank = std::min(m, n);
@@ -37,7 +37,7 @@ std::tuple<Tensor, Tensor, Tensor> factor(const Tensor& a, bool pivot, bool chec
   if (a.is_meta()) {
     return {lu, pivots, info};
   }
-  with_precision(a.dtype(), [&](auto kind) {
+  with_field(a.dtype(), [&](auto kind) {
     using T = decltype(kind);
     T* const data = lu.data_ptr<T>();
     int32_t* const rows = pivots.data_ptr<int32_t>();
@@ -99,7 +99,7 @@ void check_pivots(const Tensor& pivots, int64_t m) {
 std::tuple<Tensor, Tensor, Tensor> unpack(const Tensor& given, const Tensor& given_pivots,
                                           bool unpack_data, bool unpack_pivots) {
   check_matrix(given, "torch.lu_unpack", "LU_data");
-  check_precision(given, "torch.lu_unpack");
+  check_field(given, "torch.lu_unpack");
   if (unpack_pivots && given_pivots.dtype() != DType::Int32) {
     fail(ErrorKind::Runtime, "",
          "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. ",
@@ -123,7 +123,7 @@ std::tuple<Tensor, Tensor, Tensor> unpack(const Tensor& given, const Tensor& giv
     check_pivots(pivots, m);
   }
   const Tensor lu = copy_columns(given);
-  with_precision(given.dtype(), [&](auto kind) {
+  with_field(given.dtype(), [&](auto kind) {
     using T = decltype(kind);
     for_each_matrix(count, static_cast<double>(m * (m + n)), [&](int64_t i) {
       if (unpack_pivots) {
@@ -209,7 +209,7 @@ void lu_factor_gradient(Gradient& g) {
 
 void check_lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left) {
   constexpr std::string_view kName = "torch.linalg.lu_solve";
-  check_precision(lu, kName);
+  check_field(lu, kName);
   if (pivots.dtype() != DType::Int32) {
     fail(ErrorKind::Runtime, "", "linalg.lu_solve: pivots should be a Tensor of scalar type ",
          "torch.int32. Got ", pivots.dtype());
@@ -233,9 +233,9 @@ void check_lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, boo
   }
 }
 
-Tensor lu_solve_of(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
-                   bool adjoint) {
-  check_lu_solve(lu, pivots, b, left);
+// The same with the transposed matrix in place of the adjoint one.
+Tensor lu_solve_plain(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
+                      bool transposed) {
   const IntList batch = common_batch(lu, b, "linalg.lu_solve");
   const Tensor made = copy_columns(expand_batch(b, batch));
   if (made.is_meta() || made.numel() == 0) {
@@ -246,7 +246,7 @@ Tensor lu_solve_of(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool
   const int64_t columns = columns_of(b);
   const Tensor factors = copy_columns(expand_batch(lu, batch));
   const Tensor rows = kernels::as_contiguous(expand(pivots, with_tail(batch, {n})));
-  with_precision(lu.dtype(), [&](auto kind) {
+  with_field(lu.dtype(), [&](auto kind) {
     using T = decltype(kind);
     const T* a = factors.data_ptr<T>();
     const int32_t* exchanged = rows.data_ptr<int32_t>();
@@ -255,10 +255,19 @@ Tensor lu_solve_of(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool
                     [&](int64_t i) {
                       const auto whole = kernels::by_columns(x + i * m * columns, m);
                       kernels::lu_solve(n, left ? columns : m, a + i * n * n, n, exchanged + i * n,
-                                        left == adjoint, left ? whole : whole.transposed());
+                                        left == transposed, left ? whole : whole.transposed());
                     });
   });
   return made;
+}
+
+Tensor lu_solve_of(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
+                   bool adjoint) {
+  check_lu_solve(lu, pivots, b, left);
+  if (adjoint && b.is_complex()) {
+    return conj(lu_solve_plain(lu, pivots, conj(b), left, true));
+  }
+  return lu_solve_plain(lu, pivots, b, left, adjoint);
 }
 
 // Of X in A X = B, A = P L U, with respect to L and U.

@@ -28,8 +28,8 @@ using namespace matrices;
 namespace {
 
 double epsilon_of(DType dtype) {
-  return dtype == DType::Float32 ? std::numeric_limits<float>::epsilon()
-                                 : std::numeric_limits<double>::epsilon();
+  return real_dtype(dtype) == DType::Float32 ? std::numeric_limits<float>::epsilon()
+                                             : std::numeric_limits<double>::epsilon();
 }
 
 struct Tolerances {
@@ -44,7 +44,7 @@ void check_tolerance(const Tensor& tolerance, std::string_view name, std::string
 }
 
 Tensor number(double value, const Tensor& like) {
-  return kernels::make_filled({}, Scalar(value), like.dtype(), like.device());
+  return kernels::make_filled({}, Scalar(value), real_dtype(like.dtype()), like.device());
 }
 
 // PyTorch's defaults: none absolute; relative to the largest value, unless an absolute one is set.
@@ -56,10 +56,10 @@ Tolerances tolerances_of(const Tensor& a, const Tensor& atol, const Tensor& rtol
   if (atol.defined()) {
     check_tolerance(atol, "atol", op);
   }
-  made.atol = atol.defined() ? to(atol, a.dtype()) : number(0, a);
+  made.atol = atol.defined() ? to(atol, real_dtype(a.dtype())) : number(0, a);
   if (rtol.defined()) {
     check_tolerance(rtol, "rtol", op);
-    made.rtol = to(rtol, a.dtype());
+    made.rtol = to(rtol, real_dtype(a.dtype()));
   } else if (atol.defined()) {
     made.rtol = where(gt(made.atol, Scalar(0)), number(0, a), number(usual, a));
   } else {
@@ -78,7 +78,7 @@ Tensor kept_values(const Tensor& sizes, const Tolerances& limits) {
 
 Tensor pinv_kernel(const Tensor& self, const Tensor& atol, const Tensor& rtol, bool hermitian) {
   check_matrix(self, "linalg.pinv");
-  check_precision(self, "linalg.pinv");
+  check_field(self, "linalg.pinv");
   const DoorGuard guard(0, ~0U);
   if (hermitian) {
     check_square(self, "linalg.pinv");
@@ -109,7 +109,7 @@ Tensor optional_number(std::optional<double> value, const Tensor& like) {
 
 Tensor pinv_numbers(const Tensor& self, std::optional<double> atol, std::optional<double> rtol,
                     bool hermitian) {
-  check_precision(self, "linalg.pinv");
+  check_field(self, "linalg.pinv");
   return linalg_pinv(self, optional_number(atol, self), optional_number(rtol, self), hermitian);
 }
 
@@ -120,7 +120,7 @@ Tensor pinv_rcond(const Tensor& self, double rcond, bool hermitian) {
 Tensor rank_of(const Tensor& self, const Tensor& atol, const Tensor& rtol, bool hermitian) {
   constexpr std::string_view kName = "linalg.matrix_rank";
   check_matrix(self, kName);
-  check_precision(self, kName);
+  check_field(self, kName);
   if (hermitian) {
     check_square(self, kName);
   }
@@ -136,7 +136,7 @@ Tensor rank_of(const Tensor& self, const Tensor& atol, const Tensor& rtol, bool 
 
 Tensor rank_numbers(const Tensor& self, std::optional<double> atol, std::optional<double> rtol,
                     bool hermitian) {
-  check_precision(self, "linalg.matrix_rank");
+  check_field(self, "linalg.matrix_rank");
   return rank_of(self, optional_number(atol, self), optional_number(rtol, self), hermitian);
 }
 
@@ -144,9 +144,9 @@ Tensor rank_numbers(const Tensor& self, std::optional<double> atol, std::optiona
 template <typename Order>
 Tensor norm_condition(const Tensor& self, const Order& order) {
   check_square(self, "linalg.cond");
-  check_precision(self, "linalg.cond");
+  check_field(self, "linalg.cond");
   if (self.numel() == 0) {
-    return zeros(batch_sizes(self), self.options());
+    return zeros(batch_sizes(self), self.options().dtype(real_dtype(self.dtype())));
   }
   const Tensor norm = linalg_matrix_norm(self, order, {-2, -1}, false, {});
   auto [inverse, info] = linalg_inv_ex(self, false);
@@ -167,7 +167,7 @@ Tensor condition_of(const Tensor& self, const std::optional<Scalar>& given) {
   }
   const Tensor s = linalg_svdvals(self, {});
   if (self.numel() == 0) {
-    return zeros(batch_sizes(self), self.options());
+    return zeros(batch_sizes(self), self.options().dtype(real_dtype(self.dtype())));
   }
   const Tensor largest = select(s, -1, 0);
   const Tensor smallest = select(s, -1, -1);
@@ -208,7 +208,7 @@ RUSHLIGHT_OPERATORS(linalg_pinv) {
      kFunction | kOut)
       .doc("The same with relative limits alone.")
       .composition([](const Tensor& self, const Tensor& rcond, bool hermitian) -> Tensor {
-        check_precision(self, "linalg.pinv");
+        check_field(self, "linalg.pinv");
         return linalg_pinv(self, number(0, self), rcond, hermitian);
       })
       .casts_out();
@@ -237,7 +237,7 @@ RUSHLIGHT_OPERATORS(linalg_pinv) {
      kFunction | kOut)
       .doc("The same with absolute limits alone.")
       .composition([](const Tensor& input, const Tensor& tol, bool hermitian) -> Tensor {
-        check_precision(input, "linalg.matrix_rank");
+        check_field(input, "linalg.matrix_rank");
         return rank_of(input, tol, number(0, input), hermitian);
       })
       .casts_out();

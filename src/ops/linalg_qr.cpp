@@ -21,14 +21,14 @@ double work_of(int64_t m, int64_t n) {
 
 std::tuple<Tensor, Tensor> geqrf_of(const Tensor& a) {
   check_matrix(a, "torch.geqrf", "input");
-  check_precision(a, "geqrf");
+  check_field(a, "geqrf");
   const int64_t m = rows_of(a);
   const int64_t n = columns_of(a);
   const int64_t rank = std::min(m, n);
   const Tensor made = copy_columns(a);
   const Tensor tau = make_tensor(with_tail(batch_sizes(a), {rank}), a.dtype(), a.device());
   if (!a.is_meta() && a.numel() != 0) {
-    with_precision(a.dtype(), [&](auto kind) {
+    with_field(a.dtype(), [&](auto kind) {
       using T = decltype(kind);
       for_each_matrix(count_of(batch_sizes(a)), work_of(m, n), [&](int64_t i) {
         kernels::qr_factor(m, n, made.data_ptr<T>() + i * m * n, m, tau.data_ptr<T>() + i * rank);
@@ -69,7 +69,7 @@ void write_qr(int64_t m, int64_t n, T* a, T* q, int64_t columns, T* r) {
 
 std::tuple<Tensor, Tensor> qr_of(const Tensor& a, std::string_view text) {
   check_matrix(a, "linalg.qr");
-  check_precision(a, "linalg.qr");
+  check_field(a, "linalg.qr");
   const QrMode mode = parse_mode(text);
   const int64_t m = rows_of(a);
   const int64_t n = columns_of(a);
@@ -80,7 +80,7 @@ std::tuple<Tensor, Tensor> qr_of(const Tensor& a, std::string_view text) {
   const Tensor r = make_columns(batch, columns, n, a);
   if (!a.is_meta()) {
     const Tensor work = copy_columns(a);
-    with_precision(a.dtype(), [&](auto kind) {
+    with_field(a.dtype(), [&](auto kind) {
       using T = decltype(kind);
       for_each_matrix(count_of(batch), 2 * work_of(m, n), [&](int64_t i) {
         write_qr(m, n, work.data_ptr<T>() + i * m * n,
@@ -102,7 +102,7 @@ Tensor tall_gradient(const Tensor& q, const Tensor& r, const Tensor& grad_q, con
     const Tensor part = matmul(turned(grad_q), q);
     middle = middle.defined() ? sub(middle, part) : neg(part);
   }
-  Tensor made = matmul(q, add(tril(middle), turned(tril(middle, -1))));
+  Tensor made = matmul(q, mirrored(middle));
   made = grad_q.defined() ? add(made, grad_q) : made;
   return linalg_solve_triangular(turned(r), made, false, false, false);
 }
@@ -164,7 +164,7 @@ void check_reflectors(const Tensor& v, const Tensor& tau, std::string_view op) {
          "tau of shape ", tau.sizes(), " and input of shape ", v.sizes());
   }
   check_same_dtype(v, tau, op, "input", "tau");
-  check_precision(v, op);
+  check_field(v, op);
 }
 
 Tensor householder_product_of(const Tensor& v, const Tensor& tau) {
@@ -176,7 +176,7 @@ Tensor householder_product_of(const Tensor& v, const Tensor& tau) {
   if (!v.is_meta() && v.numel() != 0) {
     const Tensor from = copy_columns(v);
     const Tensor factors = kernels::as_contiguous(tau);
-    with_precision(v.dtype(), [&](auto kind) {
+    with_field(v.dtype(), [&](auto kind) {
       using T = decltype(kind);
       for_each_matrix(count_of(batch_sizes(v)), work_of(m, n), [&](int64_t i) {
         kernels::form_q(m, n, k, from.data_ptr<T>() + i * m * n, m, factors.data_ptr<T>() + i * k,
@@ -243,6 +243,10 @@ struct ReflectorGradient {
 
 // In double: reflectors that are not reflections, with any tau, make large terms that cancel.
 Tensor widened(const Tensor& x) {
+  if (x.is_complex()) {
+    fail(ErrorKind::NotImplemented, "linalg.householder_product",
+         "its gradient is not implemented for '", scalar_type_name(x.dtype()), "'");
+  }
   return to(x, DType::Float64);
 }
 

@@ -52,7 +52,7 @@ void solve_batch(const Solved& to, int64_t n, int64_t m, int64_t columns, bool l
 
 void check_solve(const Tensor& a, const Tensor& b, bool left, bool vector) {
   constexpr std::string_view kName = "linalg.solve";
-  check_precision(a, kName);
+  check_field(a, kName);
   if (a.dtype() != b.dtype()) {
     fail(ErrorKind::Runtime, "", kName,
          ": Expected A and B to have the same dtype, but found A of ", "type ",
@@ -88,7 +88,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> solve_with_factors(const Tensor& a, c
   made.pivots = make_tensor(with_tail(batch, {n}), DType::Int32, a.device());
   made.info = make_tensor(batch, DType::Int32, a.device());
   if (!a.is_meta()) {
-    with_precision(a.dtype(), [&](auto kind) {
+    with_field(a.dtype(), [&](auto kind) {
       solve_batch<decltype(kind)>(made, n, rows_of(columns), columns_of(columns), left);
     });
     if (check_errors) {
@@ -131,7 +131,7 @@ void solve_gradient(Gradient& g) {
 }
 
 std::tuple<Tensor, Tensor> inverse_of(const Tensor& a, bool check_errors) {
-  check_square_input(a, "linalg.inv");
+  check_square_field(a, "linalg.inv");
   const int64_t n = columns_of(a);
   const IntList batch = batch_sizes(a);
   Solved made;
@@ -142,7 +142,7 @@ std::tuple<Tensor, Tensor> inverse_of(const Tensor& a, bool check_errors) {
   if (a.is_meta()) {
     return {made.result, made.info};
   }
-  with_precision(a.dtype(), [&](auto kind) {
+  with_field(a.dtype(), [&](auto kind) {
     using T = decltype(kind);
     T* x = made.result.data_ptr<T>();
     std::fill(x, x + made.result.numel(), T(0));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/linalg/jacobi.h"
+#include "kernels/linalg/matrix.h"
 #include "kernels/linalg/svd.h"
 #include "ops/gradient.h"
 #include "ops/linalg.h"
@@ -25,6 +27,31 @@ void check_driver(const std::optional<std::string_view>& driver, std::string_vie
   }
 }
 
+// kernels::svd of one matrix; complex ones in double precision.
+template <typename T>
+int32_t decompose_one(int64_t m, int64_t n, T* a, kernels::SvdVectors vectors, T* left,
+                      kernels::RealOf<T>* values, T* right) {
+  if constexpr (kernels::Parts<T>::kComplex) {
+    kernels::ComplexMatrix u;
+    kernels::ComplexMatrix v;
+    std::vector<double> found(static_cast<size_t>(n));
+    const int32_t code = kernels::svd_complex(m, n, kernels::ComplexMatrix(a, a + m * n), vectors,
+                                              u, found.data(), v);
+    if (code == 0) {
+      const auto narrowed = [](std::complex<double> x) { return T(x); };
+      std::transform(found.begin(), found.end(), values,
+                     [](double x) { return static_cast<kernels::RealOf<T>>(x); });
+      if (left != nullptr) {
+        std::transform(u.begin(), u.end(), left, narrowed);
+        std::transform(v.begin(), v.end(), right, narrowed);
+      }
+    }
+    return code;
+  } else {
+    return kernels::svd(m, n, a, m, vectors, left, values, right);
+  }
+}
+
 template <typename T>
 void decompose(const Tensor& work, const Tensor& u, const Tensor& s, const Tensor& v,
                const Tensor& info, kernels::SvdVectors vectors) {
@@ -33,7 +60,7 @@ void decompose(const Tensor& work, const Tensor& u, const Tensor& s, const Tenso
   const int64_t columns = vectors == kernels::SvdVectors::Full ? m : n;
   const bool wanted = vectors != kernels::SvdVectors::None;
   T* a = work.data_ptr<T>();
-  T* values = s.data_ptr<T>();
+  auto* values = s.data_ptr<kernels::RealOf<T>>();
   T* left = wanted ? u.data_ptr<T>() : nullptr;
   T* right = wanted ? v.data_ptr<T>() : nullptr;
   int32_t* codes = info.data_ptr<int32_t>();
@@ -42,7 +69,7 @@ void decompose(const Tensor& work, const Tensor& u, const Tensor& s, const Tenso
     T* to_left = wanted ? left + i * m * columns : nullptr;
     T* to_right = wanted ? right + i * n * n : nullptr;
     if (n != 0) {
-      codes[i] = kernels::svd(m, n, a + i * m * n, m, vectors, to_left, values + i * n, to_right);
+      codes[i] = decompose_one(m, n, a + i * m * n, vectors, to_left, values + i * n, to_right);
       return;
     }
     codes[i] = 0;
@@ -55,7 +82,7 @@ void decompose(const Tensor& work, const Tensor& u, const Tensor& s, const Tenso
 std::tuple<Tensor, Tensor, Tensor> svd_of(const Tensor& a, bool full, bool compute_uv,
                                           std::optional<std::string_view> driver) {
   check_matrix(a, "linalg.svd");
-  check_precision(a, "linalg.svd");
+  check_field(a, "linalg.svd");
   check_driver(driver, "linalg.svd");
   // The kernel wants at least as many rows as columns; else U and V change places.
   const bool wide = rows_of(a) < columns_of(a);
@@ -63,7 +90,7 @@ std::tuple<Tensor, Tensor, Tensor> svd_of(const Tensor& a, bool full, bool compu
   const int64_t m = rows_of(work);
   const int64_t n = columns_of(work);
   const IntList batch = batch_sizes(a);
-  const Tensor s = make_tensor(with_tail(batch, {n}), a.dtype(), a.device());
+  const Tensor s = make_tensor(with_tail(batch, {n}), real_dtype(a.dtype()), a.device());
   const auto nothing = [&] { return make_tensor({0}, a.dtype(), a.device()); };
   const Tensor u = compute_uv ? make_columns(batch, m, full ? m : n, a) : nothing();
   const Tensor v = compute_uv ? make_columns(batch, n, n, a) : nothing();
@@ -72,8 +99,8 @@ std::tuple<Tensor, Tensor, Tensor> svd_of(const Tensor& a, bool full, bool compu
                          : full      ? kernels::SvdVectors::Full
                                      : kernels::SvdVectors::Reduced;
     const Tensor info = make_tensor(batch, DType::Int32, a.device());
-    with_precision(a.dtype(),
-                   [&](auto kind) { decompose<decltype(kind)>(work, u, s, v, info, vectors); });
+    with_field(a.dtype(),
+               [&](auto kind) { decompose<decltype(kind)>(work, u, s, v, info, vectors); });
     check_info(info, "linalg.svd", svd_text);
   }
   if (!compute_uv) {
@@ -99,12 +126,21 @@ Tensor vectors_gradient(const Tensor& u, const Tensor& s, const Tensor& vh, cons
   const Tensor itself = eye(k, TensorOptions(DType::Bool).device(s.device()));
   // s_j^2 - s_i^2, as a product that keeps small differences.
   const Tensor gaps = masked_fill(mul(sub(row, column), add(row, column)), itself, Scalar(1));
+  const auto turns = [&](const Tensor& x) {
+    const Tensor made = div(skew(x), gaps);
+    return x.is_complex() ? masked_fill(made, itself, Scalar(0)) : made;
+  };
   Tensor middle;
   if (grad_u.defined()) {
-    middle = mul(div(skew(matmul(turned(u), grad_u)), gaps), row);
+    const Tensor change = matmul(turned(u), grad_u);
+    middle = mul(turns(change), row);
+    if (u.is_complex()) {  // a phase that u and v share
+      const Tensor phase = div(imag(diagonal(change, 0, -2, -1)), s);
+      middle = add(middle, diag_embed(complex(zeros_like(phase), phase), 0, -2, -1));
+    }
   }
   if (grad_vh.defined()) {
-    middle = sum_of(middle, mul(column, div(skew(matmul(vh, turned(grad_vh))), gaps)));
+    middle = sum_of(middle, mul(column, turns(matmul(vh, turned(grad_vh)))));
   }
   if (grad_s.defined()) {
     middle = sum_of(middle, diag_embed(grad_s, 0, -2, -1));

@@ -19,7 +19,7 @@ void solve_in_place(const Tensor& a, const Tensor& x, bool upper, bool left, boo
   const int64_t columns = columns_of(x);
   const IntList batch = batch_sizes(x);
   const Tensor factors = copy_columns(expand_batch(a, batch));
-  with_precision(a.dtype(), [&](auto kind) {
+  with_field(a.dtype(), [&](auto kind) {
     using T = decltype(kind);
     const T* from = factors.data_ptr<T>();
     T* to = x.data_ptr<T>();
@@ -45,7 +45,7 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
   check_square(a, kName);
   check_matrix(b, kName, "B");
   check_same_dtype(a, b, kName, "A", "B");
-  check_precision(a, kName);
+  check_field(a, kName);
   if ((left ? rows_of(b) : columns_of(b)) != columns_of(a)) {
     fail(ErrorKind::Runtime, "", kName, ": Incompatible shapes of A and B for the equation ",
          left ? "AX = B" : "XA = B", " (", rows_of(a), "x", columns_of(a), " and ", rows_of(b), "x",
@@ -88,7 +88,7 @@ std::tuple<Tensor, Tensor> triangular_solve_of(const Tensor& b, const Tensor& a,
   check_matrix(a, "torch.triangular_solve", "A");
   check_same_dtype(b, a, kName, "b", "A");
   check_square(a, kName, "A");
-  check_precision(a, kName);
+  check_field(a, kName);
   if (rows_of(b) != rows_of(a)) {
     fail(ErrorKind::Runtime, "", "Incompatible matrix sizes for ", kName, ": each A matrix is ",
          rows_of(a), " by ", columns_of(a), " but each b matrix is ", rows_of(b), " by ",

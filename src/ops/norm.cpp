@@ -19,7 +19,7 @@ void require_matrix(const Tensor& self, std::string_view op) {
 
 void check_matrix_norm(const Tensor& self, IntArrayRef dim, std::optional<DType> dtype) {
   require_matrix(self, "linalg.matrix_norm");
-  if (!self.is_floating_point()) {
+  if (!self.is_floating_point() && !self.is_complex()) {
     fail(ErrorKind::Runtime, "",
          "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got ",
          scalar_type_name(self.dtype()));
@@ -32,7 +32,7 @@ void check_matrix_norm(const Tensor& self, IntArrayRef dim, std::optional<DType>
     fail(ErrorKind::Runtime, "", "linalg.matrix_norm: dims must be different. Got (", dim[0], ", ",
          dim[1], ")");
   }
-  if (dtype && !is_floating(*dtype)) {
+  if (dtype && !is_floating(*dtype) && !is_complex(*dtype)) {
     fail(ErrorKind::Runtime, "", "linalg.matrix_norm: dtype should be floating point or complex. ",
          "Got ", scalar_type_name(*dtype));
   }
@@ -343,7 +343,7 @@ RUSHLIGHT_OPERATORS(norm) {
   op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", kFunction | kOut)
       .doc("The inner products along a dimension.")
       .composition([](const Tensor& x, const Tensor& y, int64_t dim) -> Tensor {
-        const Tensor product = mul(x, y);
+        const Tensor product = mul(conj(x), y);
         return sum(product, {dim}, false, product.dtype());
       })
       .node("SumBackward1");

@@ -12,19 +12,28 @@ constexpr int64_t kBlock = 32;    // factored column by column
 constexpr int64_t kSquare = 128;  // of a symmetric update, made whole
 
 template <typename T>
+T conjugate(T x) {
+  if constexpr (Parts<T>::kComplex) {
+    return std::conj(x);
+  } else {
+    return x;
+  }
+}
+
+template <typename T>
 int32_t factor_columns(int64_t n, T* a, int64_t lda) {
   for (int64_t j = 0; j < n; ++j) {
     T* column = a + j * lda;
-    if (!(column[j] > T(0))) {
+    if (!(std::real(column[j]) > 0)) {
       return static_cast<int32_t>(j + 1);
     }
-    const T root = std::sqrt(column[j]);
+    const RealOf<T> root = std::sqrt(std::real(column[j]));
     column[j] = root;
     for (int64_t i = j + 1; i < n; ++i) {
       column[i] /= root;
     }
     for (int64_t k = j + 1; k < n; ++k) {
-      vector_ops<T>().axpy(n - k, -column[k], column + k, a + k * lda + k);
+      vector_ops<T>().axpy(n - k, -conjugate(column[k]), column + k, a + k * lda + k);
     }
   }
   return 0;
@@ -47,7 +56,8 @@ void subtract_square(int64_t n, int64_t k, Strided<const T> a, Strided<T> c) {
 
 template <typename T>
 int32_t cholesky_factor(int64_t n, T* a, int64_t lda) {
-  if (n <= kBlock) {
+  // The products below conjugate nothing.
+  if (n <= kBlock || Parts<T>::kComplex) {
     return factor_columns(n, a, lda);
   }
   const int64_t half = (n / 2 + kBlock - 1) / kBlock * kBlock;
@@ -65,5 +75,7 @@ int32_t cholesky_factor(int64_t n, T* a, int64_t lda) {
 
 template int32_t cholesky_factor<float>(int64_t, float*, int64_t);
 template int32_t cholesky_factor<double>(int64_t, double*, int64_t);
+template int32_t cholesky_factor<std::complex<float>>(int64_t, std::complex<float>*, int64_t);
+template int32_t cholesky_factor<std::complex<double>>(int64_t, std::complex<double>*, int64_t);
 
 }  // namespace rushlight::kernels

@@ -17,17 +17,21 @@ template <typename T>
 double length_of(int64_t n, const T* x, int64_t step) {
   double largest = 0;
   for (int64_t i = 0; i < n; ++i) {
-    largest = std::max(largest, std::fabs(static_cast<double>(x[i * step])));
+    largest = std::max(largest, static_cast<double>(std::abs(x[i * step])));
   }
-  const bool plain = std::is_same_v<T, float> || (largest < 1e140 && largest > 1e-140);
+  const bool plain = std::is_same_v<RealOf<T>, float> || (largest < 1e140 && largest > 1e-140);
   const double scale = plain || largest == 0 || !std::isfinite(largest) ? 1 : largest;
   double sums[4] = {0, 0, 0, 0};
   for (int64_t i = 0; i < n; ++i) {
-    const double part = static_cast<double>(x[i * step]) / scale;
+    const double part = static_cast<double>(std::abs(x[i * step])) / scale;
     sums[i % 4] += part * part;
   }
   return scale * std::sqrt((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
+
+// Complex reflectors are applied one by one, for products of blocks conjugate nothing.
+template <typename T>
+inline constexpr bool kByBlocks = !Parts<T>::kComplex;
 
 // T of the block: H(0) ... H(k - 1) = 1 - V T V^T. `t` is kBlock x kBlock, column-major.
 template <typename T>
@@ -93,9 +97,25 @@ void apply_one(int64_t m, int64_t count, const T* v, T tau, T* c, int64_t ldc) {
   const VectorOps<T>& ops = vector_ops<T>();
   for (int64_t j = 0; j < count; ++j) {
     T* column = c + j * ldc;
-    const T product = column[0] + ops.dot(m - 1, v + 1, column + 1);
+    T product = column[0];
+    if constexpr (Parts<T>::kComplex) {
+      for (int64_t i = 1; i < m; ++i) {
+        product += std::conj(v[i]) * column[i];
+      }
+    } else {
+      product += ops.dot(m - 1, v + 1, column + 1);
+    }
     column[0] -= tau * product;
     ops.axpy(m - 1, -tau * product, v + 1, column + 1);
+  }
+}
+
+template <typename T>
+T conjugate(T x) {
+  if constexpr (Parts<T>::kComplex) {
+    return std::conj(x);
+  } else {
+    return x;
   }
 }
 
@@ -104,15 +124,12 @@ void factor_columns(int64_t m, int64_t n, int64_t k, T* a, int64_t lda, T* tau) 
   for (int64_t j = 0; j < k; ++j) {
     T* column = a + j * lda + j;
     tau[j] = make_reflector(m - j - 1, column[0], column + 1, int64_t{1});
-    apply_one(m - j, n - j - 1, column, tau[j], column + lda, lda);
+    apply_one(m - j, n - j - 1, column, conjugate(tau[j]), column + lda, lda);
   }
 }
 
-}  // namespace
-
 template <typename T>
-T make_reflector(int64_t n, T& alpha, T* x, int64_t step) {
-  const double below = length_of(n, x, step);
+T make_real_reflector(int64_t n, T& alpha, T* x, int64_t step, double below) {
   if (below == 0) {
     return T(0);
   }
@@ -126,10 +143,38 @@ T make_reflector(int64_t n, T& alpha, T* x, int64_t step) {
   return static_cast<T>(-divisor / beta);
 }
 
+// The reflector makes beta real.
+template <typename T>
+T make_complex_reflector(int64_t n, T& alpha, T* x, int64_t step, double below) {
+  const std::complex<double> first(alpha);
+  if (below == 0 && first.imag() == 0) {
+    return T(0);
+  }
+  const double beta = -std::copysign(std::hypot(std::abs(first), below), first.real());
+  const std::complex<double> divisor = first - beta;
+  for (int64_t i = 0; i < n; ++i) {
+    x[i * step] = T(std::complex<double>(x[i * step]) / divisor);
+  }
+  alpha = T(static_cast<RealOf<T>>(beta));
+  return T((beta - first) / beta);
+}
+
+}  // namespace
+
+template <typename T>
+T make_reflector(int64_t n, T& alpha, T* x, int64_t step) {
+  const double below = length_of(n, x, step);
+  if constexpr (Parts<T>::kComplex) {
+    return make_complex_reflector(n, alpha, x, step, below);
+  } else {
+    return make_real_reflector(n, alpha, x, step, below);
+  }
+}
+
 template <typename T>
 void qr_factor(int64_t m, int64_t n, T* a, int64_t lda, T* tau) {
   const int64_t k = std::min(m, n);
-  if (k <= kBlock || m * n <= kSmall) {
+  if (k <= kBlock || m * n <= kSmall || !kByBlocks<T>) {
     factor_columns(m, std::min(n, k), k, a, lda, tau);
     if (n > k) {
       apply_reflectors<T>(true, m, n - k, k, a, lda, tau, by_columns(a + k * lda, lda));
@@ -154,10 +199,11 @@ void apply_reflectors(bool transpose, int64_t m, int64_t count, int64_t k, const
   if (count == 0) {
     return;
   }
-  if (c.rows == 1 && m * std::max(k, count) <= kSmall) {
+  if (c.rows == 1 && (m * std::max(k, count) <= kSmall || !kByBlocks<T>)) {
     for (int64_t i = 0; i < k; ++i) {
       const int64_t j = transpose ? i : k - 1 - i;
-      apply_one(m - j, count, v + j * ldv + j, tau[j], c.data + j, c.columns);
+      const T factor = transpose ? conjugate(tau[j]) : tau[j];
+      apply_one(m - j, count, v + j * ldv + j, factor, c.data + j, c.columns);
     }
     return;
   }
@@ -179,7 +225,7 @@ void form_q(int64_t m, int64_t n, int64_t k, const T* v, int64_t ldv, const T* t
   }
   // Columns before a block's first are still those of the identity, which it leaves alone.
   Space<T> space;
-  const bool small = m * n <= kSmall;
+  const bool small = m * n <= kSmall || !kByBlocks<T>;
   const int64_t step = small ? 1 : kBlock;
   for (int64_t at = (k - 1) / step * step; at >= 0 && k > 0; at -= step) {
     if (small) {
@@ -199,6 +245,8 @@ void form_q(int64_t m, int64_t n, int64_t k, const T* v, int64_t ldv, const T* t
   template void form_q<T>(int64_t, int64_t, int64_t, const T*, int64_t, const T*, T*, int64_t);
 RUSHLIGHT_INSTANTIATE(float)
 RUSHLIGHT_INSTANTIATE(double)
+RUSHLIGHT_INSTANTIATE(std::complex<float>)
+RUSHLIGHT_INSTANTIATE(std::complex<double>)
 #undef RUSHLIGHT_INSTANTIATE
 
 }  // namespace rushlight::kernels

@@ -15,13 +15,23 @@ namespace {
 constexpr int64_t kBlock = 16;           // columns eliminated one by one
 constexpr int64_t kExchanges = 1 << 14;  // worth a task
 
+// What pivots are chosen by: of complex numbers the sum of the parts, as elsewhere.
+template <typename T>
+RealOf<T> pivot_size(T x) {
+  if constexpr (Parts<T>::kComplex) {
+    return std::fabs(x.real()) + std::fabs(x.imag());
+  } else {
+    return std::fabs(x);
+  }
+}
+
 // The row of the largest element; the first of several, and the first NaN where there is one.
 template <typename T>
 int64_t largest(int64_t n, const T* x) {
   int64_t at = 0;
-  T best = std::fabs(x[0]);
+  RealOf<T> best = pivot_size(x[0]);
   for (int64_t i = 1; i < n; ++i) {
-    const T size = std::fabs(x[i]);
+    const RealOf<T> size = pivot_size(x[i]);
     if (size > best || (std::isnan(size) && !std::isnan(best))) {
       best = size;
       at = i;
@@ -33,7 +43,7 @@ int64_t largest(int64_t n, const T* x) {
 template <typename T>
 void scale_below(int64_t n, T pivot, T* x) {
   // The reciprocal of a very small number would overflow.
-  if (std::fabs(pivot) >= std::numeric_limits<T>::min()) {
+  if (std::abs(pivot) >= std::numeric_limits<RealOf<T>>::min()) {
     const T factor = T(1) / pivot;
     for (int64_t i = 0; i < n; ++i) {
       x[i] *= factor;
@@ -135,15 +145,15 @@ void lu_solve(int64_t n, int64_t count, const T* lu, int64_t lda, const int32_t*
   exchange_rows(count, b.data, b.rows, b.columns, pivots, n, true);
 }
 
-template void lu_solve<float>(int64_t, int64_t, const float*, int64_t, const int32_t*, bool,
-                              Strided<float>);
-template void lu_solve<double>(int64_t, int64_t, const double*, int64_t, const int32_t*, bool,
-                               Strided<double>);
-template int32_t lu_factor<float>(int64_t, int64_t, float*, int64_t, int32_t*, bool);
-template int32_t lu_factor<double>(int64_t, int64_t, double*, int64_t, int32_t*, bool);
-template void exchange_rows<float>(int64_t, float*, int64_t, int64_t, const int32_t*, int64_t,
-                                   bool);
-template void exchange_rows<double>(int64_t, double*, int64_t, int64_t, const int32_t*, int64_t,
-                                    bool);
+#define RUSHLIGHT_INSTANTIATE(T)                                                       \
+  template void lu_solve<T>(int64_t, int64_t, const T*, int64_t, const int32_t*, bool, \
+                            Strided<T>);                                               \
+  template int32_t lu_factor<T>(int64_t, int64_t, T*, int64_t, int32_t*, bool);        \
+  template void exchange_rows<T>(int64_t, T*, int64_t, int64_t, const int32_t*, int64_t, bool)
+RUSHLIGHT_INSTANTIATE(float);
+RUSHLIGHT_INSTANTIATE(double);
+RUSHLIGHT_INSTANTIATE(std::complex<float>);
+RUSHLIGHT_INSTANTIATE(std::complex<double>);
+#undef RUSHLIGHT_INSTANTIATE
 
 }  // namespace rushlight::kernels

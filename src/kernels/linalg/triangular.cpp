@@ -85,5 +85,10 @@ void solve_lower(int64_t n, int64_t count, Strided<const T> l, bool unit, Stride
 
 template void solve_lower<float>(int64_t, int64_t, Strided<const float>, bool, Strided<float>);
 template void solve_lower<double>(int64_t, int64_t, Strided<const double>, bool, Strided<double>);
+template void solve_lower<std::complex<float>>(int64_t, int64_t, Strided<const std::complex<float>>,
+                                               bool, Strided<std::complex<float>>);
+template void solve_lower<std::complex<double>>(int64_t, int64_t,
+                                                Strided<const std::complex<double>>, bool,
+                                                Strided<std::complex<double>>);
 
 }  // namespace rushlight::kernels

@@ -4,6 +4,7 @@
 // tree; whatever is computed for one element does not depend on where a range of rows is cut.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 
 namespace rushlight::kernels {
@@ -40,6 +41,11 @@ template <>
 const VectorOps<float>& vector_ops<float>();
 template <>
 const VectorOps<double>& vector_ops<double>();
+// Of complex numbers: plain loops, of nothing conjugated; without rotate.
+template <>
+const VectorOps<std::complex<float>>& vector_ops<std::complex<float>>();
+template <>
+const VectorOps<std::complex<double>>& vector_ops<std::complex<double>>();
 
 namespace base {
 extern const VectorOps<float> vectors_f32;
