@@ -14,11 +14,11 @@ def _basis(matrix: Tensor, q: int, niter: int, mean: Tensor | None) -> Tensor:
     """Q, (..., m, q), whose columns nearly span those of `matrix - mean`."""
 
     def product(other: Tensor, transposed: bool) -> Tensor:
-        of_matrix = matrix.mT if transposed else matrix
+        of_matrix = matrix.mH if transposed else matrix
         made = of_matrix @ other
         if mean is None:
             return made
-        return made - (mean.mT if transposed else mean) @ other
+        return made - (mean.mH if transposed else mean) @ other
 
     start = _table.randn(matrix.shape[-1], q, dtype=matrix.dtype, device=matrix.device)
     found = _C._linalg.qr(product(start, False))[0]
@@ -39,13 +39,13 @@ def svd_lowrank(
     matrix, mean = A, None if M is None else M.broadcast_to(A.size())
     wide = matrix.shape[-2] < matrix.shape[-1]
     if wide:
-        matrix, mean = matrix.mT, None if mean is None else mean.mT
+        matrix, mean = matrix.mH, None if mean is None else mean.mH
     basis = _basis(matrix, 6 if q is None else q, 2 if niter is None else niter, mean)
-    inner = basis.mT @ matrix
+    inner = basis.mH @ matrix
     if mean is not None:
-        inner = inner - basis.mT @ mean
+        inner = inner - basis.mH @ mean
     u, s, vh = _C._linalg.svd(inner, False)
-    u, v = basis @ u, vh.mT
+    u, v = basis @ u, vh.mH
     return (v, s, u) if wide else (u, s, v)
 
 

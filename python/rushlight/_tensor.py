@@ -177,11 +177,19 @@ def _real(self: Tensor) -> Tensor:
     return _C._VariableFunctions.real(self)
 
 
+def _set_real(self: Tensor, value: Any) -> None:
+    _C._VariableFunctions.real(self)[...] = value
+
+
 def _imag(self: Tensor) -> Tensor:
     """The imaginary parts; an error for real dtypes, which have none."""
-    if self.is_complex():
-        raise NotImplementedError("imag: arithmetic on complex numbers is not offered")
-    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if _C._has_torch_function_unary(self):
+        return _C._handle_torch_function(Tensor.imag.__get__, (self,), (self,), {})
+    return _C._VariableFunctions.imag(self)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    _C._VariableFunctions.imag(self)[...] = value
 
 
 def _lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
@@ -228,8 +236,8 @@ Tensor.__array_priority__ = 1000
 Tensor.split = _split
 Tensor.norm = _norm
 Tensor.nonzero = _nonzero
-Tensor.real = property(_real)
-Tensor.imag = property(_imag)
+Tensor.real = property(_real, _set_real)
+Tensor.imag = property(_imag, _set_imag)
 Tensor.polygamma = _polygamma
 Tensor.polygamma_ = _polygamma_
 Tensor.__rdiv__ = _rdiv

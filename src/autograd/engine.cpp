@@ -94,7 +94,8 @@ Tensor root_gradient(const InputMetadata& output, const Tensor& given, size_t po
   }
   if (!is_floating(output.dtype)) {
     fail(ErrorKind::Runtime, "",
-         "grad can be implicitly created only for real scalar outputs but got ", output.dtype);
+         "grad can be implicitly created only for real scalar outputs but got torch.",
+         output.dtype);
   }
   return ops::one(output.sizes, output.dtype, output.device);
 }

@@ -2,7 +2,7 @@
 #include "autograd/engine.h"
 #include "autograd/operator_node.h"
 #include "autograd/operators.h"
-#include "ops/gradient.h"
+#include "ops/gradient_view.h"
 
 namespace rushlight::autograd {
 namespace {
@@ -110,6 +110,9 @@ void OperatorGradient::put(int slot, Tensor gradient) {
     return;
   }
   const TensorRecord& wanted = node_.argument_tensor(slot);
+  if (gradient.is_complex() && !is_complex(wanted.dtype)) {
+    gradient = ops::real_part(gradient);  // a real argument of a complex result
+  }
   if (!(gradient.sizes() == wanted.sizes()) &&
       ops::is_expandable(wanted.sizes(), gradient.sizes())) {
     gradient = ops::sum_to_size(gradient, wanted.sizes());
@@ -145,7 +148,12 @@ TensorList OperatorNode::apply(TensorList&& gradients) {
     fail(ErrorKind::Runtime, "", "derivative for ", op_->schema.full_name(), " is not implemented");
   }
   OperatorGradient gradient(*this, gradients);
-  op_->gradient(gradient);
+  if (op_->conjugates_gradient()) {
+    ConjugateGradient conjugate(gradient);
+    op_->gradient(conjugate);
+  } else {
+    op_->gradient(gradient);
+  }
   return gradient.take();
 }
 

@@ -45,6 +45,10 @@ Tensor to_dtype(const Tensor& tensor, DType dtype) {
   return call(op, {Value::borrow(tensor), Value(dtype), Value(false), Value(false), Value()});
 }
 
+Tensor real_part(const Tensor& tensor) {
+  return rushlight::contiguous(rushlight::real(tensor));
+}
+
 Tensor view_as_self(const Tensor& tensor) {
   return as_strided(tensor, tensor.sizes(), tensor.strides(), tensor.storage_offset());
 }

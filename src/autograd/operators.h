@@ -12,6 +12,8 @@ void copy_(const Tensor& target, const Tensor& source);
 void zero_(const Tensor& target);
 Tensor as_strided(const Tensor& tensor, IntArrayRef sizes, IntArrayRef strides, int64_t offset);
 Tensor to_dtype(const Tensor& tensor, DType dtype);
+// The real parts, as a contiguous tensor.
+Tensor real_part(const Tensor& tensor);
 // The tensor again, as a view.
 Tensor view_as_self(const Tensor& tensor);
 

@@ -122,10 +122,12 @@ RUSHLIGHT_OPERATORS(activation) {
         g.set(0, threshold_backward(g.grad(), g.tensor(1), g.scalar(2)));
       });
   op("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", kFunction | kOut)
+      .complex()
       .doc("grad_output * (1 - output^2).")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) { return e.in(0) * (1.0 - e.in(1) * e.in(1)); });
   op("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", kFunction | kOut)
+      .complex()
       .doc("grad_output * output * (1 - output).")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) { return e.in(0) * (1.0 - e.in(1)) * e.in(1); });
@@ -134,6 +136,7 @@ RUSHLIGHT_OPERATORS(activation) {
       .elementwise(Rule::Promote, gelu_body)
       .check(expect_floating);
   op("silu(Tensor self) -> Tensor", kNN | kInplace | kOut)
+      .complex()
       .doc("x * sigmoid(x).")
       .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) * loop::sigmoid(e.in(0)); })
       .check(expect_floating);

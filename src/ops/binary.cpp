@@ -25,7 +25,7 @@ void check_alpha(Elementwise& e, const char* op) {
   if (e.dtype() == DType::Bool) {
     return;
   }
-  if (!floating(e) && alpha.tag() == Value::Tag::Float) {
+  if (is_integral(e.dtype(), true) && alpha.tag() == Value::Tag::Float) {
     fail(ErrorKind::Runtime, op,
          "For integral input tensors, argument alpha must not be a floating point number.");
   }
@@ -64,7 +64,7 @@ Expr divide(Elementwise& e, Expr a, Expr b) {
 
 // Integer division by a zero anywhere is an error, as in PyTorch; floats give inf or NaN.
 void check_divisor(std::string_view op, const Tensor& other, DType promoted) {
-  if (is_floating(promoted) || other.is_meta() || other.numel() == 0) {
+  if (is_floating(promoted) || is_complex(promoted) || other.is_meta() || other.numel() == 0) {
     return;
   }
   _check_all(other, "", "ZeroDivisionError");
@@ -91,7 +91,7 @@ IntList summed_dims(IntArrayRef from, IntArrayRef to) {
 Tensor product_for(const Tensor& grad, const Tensor& other, IntArrayRef sizes) {
   const IntList dims = summed_dims(grad.sizes(), sizes);
   const bool half = is_reduced_floating(grad.dtype());
-  if (dims.empty() || (!half && dims.back() + 1 != grad.dim())) {
+  if (dims.empty() || grad.is_complex() || (!half && dims.back() + 1 != grad.dim())) {
     return mul(grad, other);
   }
   if (thread_state.grad_mode || grad.dtype() != other.dtype()) {
@@ -120,6 +120,12 @@ Expr power(Elementwise& e) {
 Expr log_add_exp(Elementwise& e, bool base2) {
   Expr a = e.in(0);
   Expr b = e.in(1);
+  if (is_complex(e.dtype())) {
+    Expr first = loop::real(a) >= loop::real(b);
+    Expr most = loop::where(first, a, b);
+    return loop::where((a == b) & loop::isinf(a), a,
+                       most + loop::log1p(loop::exp(loop::where(first, b, a) - most)));
+  }
   Expr most = loop::max(a, b);
   Expr gap = -loop::abs(a - b);
   Expr sum = base2 ? most + loop::log2(1.0 + loop::exp2(gap)) : most + loop::log1p(loop::exp(gap));
@@ -147,6 +153,7 @@ void log_add_exp_gradient(Gradient& g, double log_base) {
 
 RUSHLIGHT_OPERATORS(binary) {
   op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kArithmetic)
+      .complex()
       .doc("self + alpha * other.")
       .elementwise(Rule::Promote, add_body)
       .gradient("", [](Gradient& g) {
@@ -156,6 +163,7 @@ RUSHLIGHT_OPERATORS(binary) {
         }
       });
   op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kArithmetic)
+      .complex()
       .doc("self - alpha * other.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 0, 1, "sub"); })
       .gradient("",
@@ -168,6 +176,7 @@ RUSHLIGHT_OPERATORS(binary) {
       .check(refuse_bool_difference);
   op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
      kFunction | kMethod | kNumbers)
+      .complex()
       .doc("other - alpha * self.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 1, 0, "rsub"); })
       .gradient("",
@@ -182,6 +191,7 @@ RUSHLIGHT_OPERATORS(binary) {
       })
       .check(refuse_bool_difference);
   op("mul.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
+      .complex()
       .doc("self * other.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) {
@@ -189,6 +199,7 @@ RUSHLIGHT_OPERATORS(binary) {
                    })
       .gradient("self:other other:self", multiply_gradient);
   op("_product(Tensor self, Tensor other, bool wide) -> Tensor", kInternal)
+      .complex()
       .doc("self * other; `wide`: of halves in float.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) * e.in(1); });
   Entry product_sum =
@@ -201,6 +212,7 @@ RUSHLIGHT_OPERATORS(binary) {
                 {loop::Combine::Sum, [](Rows& r) -> Expr { return r.in(0) * r.in(1); }, {}}))
       .not_differentiable();
   op("div.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
+      .complex()
       .doc("self / other; integers give floats.")
       .elementwise(Rule::Float, [](Elementwise& e) { return e.in(0) / e.in(1); });
   op("_div_rounded(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
@@ -267,6 +279,7 @@ RUSHLIGHT_OPERATORS(binary) {
         return is_number(inv.arguments[1]) ? "FmodBackward0" : "FmodBackward1";
       });
   keep_result(op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kBinaryEither)
+                  .complex()
                   .doc("self to the power of exponent.")
                   .elementwise(Rule::Promote, power)
                   .node([](const Invocation& inv) {
@@ -335,9 +348,11 @@ RUSHLIGHT_OPERATORS(binary) {
       .check(expect_floating);
   op("_logaddexp_share(Tensor grad, Tensor self, Tensor other, float log_base) -> Tensor",
      kInternal)
+      .complex()
       .doc("Gradient of logaddexp by self.")
       .elementwise(Rule::Promote, log_add_exp_share);
   op("logaddexp(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
+      .complex()
       .doc("log(exp(self) + exp(other)), without overflow.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return log_add_exp(e, false); })
       .gradient("self other", [](Gradient& g) { log_add_exp_gradient(g, 1.0); })

@@ -34,9 +34,11 @@ void expect_shiftable(Elementwise& e, const char* op) {
 
 RUSHLIGHT_OPERATORS(comparison) {
   op("eq.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
+      .complex(ComplexRule::Own)
       .doc("Whether each pair is equal.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) == e.in(1); });
   op("ne.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
+      .complex(ComplexRule::Own)
       .doc("Whether each pair differs.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) != e.in(1); });
   op("lt.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
@@ -52,6 +54,7 @@ RUSHLIGHT_OPERATORS(comparison) {
       .doc("self >= other.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) >= e.in(1); });
   op("not_equal.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
+      .complex(ComplexRule::Own)
       .doc("Another name of ne.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) != e.in(1); });
   op("less.Tensor(Tensor self, Tensor other) -> Tensor", kBinary | kLeafOut)
@@ -67,12 +70,15 @@ RUSHLIGHT_OPERATORS(comparison) {
       .doc("Another name of ge.")
       .elementwise(Rule::Compare, [](Elementwise& e) { return e.in(0) >= e.in(1); });
   op("logical_and(Tensor self, Tensor other) -> Tensor", kUnary | kLeafOut)
+      .complex(ComplexRule::Own)
       .doc("Whether both are non-zero.")
       .elementwise(Rule::Logical, [](Elementwise& e) { return e.in(0) & e.in(1); });
   op("logical_or(Tensor self, Tensor other) -> Tensor", kUnary | kLeafOut)
+      .complex(ComplexRule::Own)
       .doc("Whether either is non-zero.")
       .elementwise(Rule::Logical, [](Elementwise& e) { return e.in(0) | e.in(1); });
   op("logical_xor(Tensor self, Tensor other) -> Tensor", kUnary | kLeafOut)
+      .complex(ComplexRule::Own)
       .doc("Whether exactly one is non-zero.")
       .elementwise(Rule::Logical, [](Elementwise& e) { return e.in(0) ^ e.in(1); });
   op("bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
@@ -117,12 +123,13 @@ RUSHLIGHT_OPERATORS(comparison) {
       .not_differentiable();
   op("_isclose(Tensor self, Tensor other, float rtol, float atol, bool equal_nan) -> Tensor",
      kInternal)
+      .complex(ComplexRule::Own)
       .doc("isclose, without a check of the tolerances.")
       .elementwise(Rule::Compare, [](Elementwise& e) {
         Expr a = e.in(0);
         Expr b = e.in(1);
         Expr equal = a == b;
-        if (!is_floating(e.dtype())) {
+        if (is_integral(e.dtype(), true)) {
           DType real = DType::Float64;
           Expr gap = loop::abs(loop::cast(a, real) - loop::cast(b, real));
           return equal |
@@ -132,7 +139,8 @@ RUSHLIGHT_OPERATORS(comparison) {
           equal = equal | (loop::isnan(a) & loop::isnan(b));
         }
         Expr gap = loop::abs(a - b);
-        Expr within = gap <= e.scalar(3) + e.scalar(2) * loop::abs(b);
+        const DType real = real_dtype(e.dtype());
+        Expr within = gap <= e.scalar(3, real) + e.scalar(2, real) * loop::abs(b);
         return equal | (within & ~(loop::isinf(gap) | loop::isnan(gap)));
       });
   op("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "

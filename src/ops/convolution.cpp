@@ -203,6 +203,34 @@ void convolution_backward_gradient(Gradient& g) {
   }
 }
 
+// Every gradient is a product of `grad`, so that there are four of parts, as of any complex
+// product.
+std::tuple<Tensor, Tensor, Tensor> complex_backward(const Tensor& grad, const Tensor& input,
+                                                    const Tensor& weight,
+                                                    std::optional<IntArrayRef> bias_sizes,
+                                                    IntArrayRef stride, IntArrayRef padding,
+                                                    IntArrayRef dilation, bool transposed,
+                                                    IntArrayRef output_padding, int64_t groups,
+                                                    const std::vector<bool>& mask) {
+  const auto parts = [&](const Tensor& g, bool imaginary) {
+    const auto part = [&](const Tensor& x) { return contiguous(imaginary ? imag(x) : real(x)); };
+    return convolution_backward(contiguous(g), part(input), part(weight), bias_sizes, stride,
+                                padding, dilation, transposed, output_padding, groups, mask);
+  };
+  const auto of_real = parts(real(grad), false);
+  const auto of_imag = parts(imag(grad), false);
+  const auto crossed = parts(real(grad), true);
+  const auto turned = parts(imag(grad), true);
+  const auto joined = [](const Tensor& rr, const Tensor& ii, const Tensor& ri, const Tensor& ir) {
+    return rr.defined() ? complex(sub(rr, ii), add(ri, ir)) : rr;
+  };
+  const Tensor& bias = std::get<2>(of_real);
+  return {
+      joined(std::get<0>(of_real), std::get<0>(turned), std::get<0>(crossed), std::get<0>(of_imag)),
+      joined(std::get<1>(of_real), std::get<1>(turned), std::get<1>(crossed), std::get<1>(of_imag)),
+      bias.defined() ? complex(bias, std::get<2>(of_imag)) : bias};
+}
+
 // Puts a batch of one around an image without one, and takes it away again.
 template <typename F>
 Tensor batched(std::string_view op, int64_t dims, const Tensor& input, F&& run) {
@@ -322,6 +350,7 @@ RUSHLIGHT_OPERATORS(convolution) {
      "dilation, "
      "bool transposed, int[] output_padding, int groups) -> Tensor",
      kFunction | kOut)
+      .complex(ComplexRule::Product)
       .doc(
           "Convolution of (N, C, ...) with 1 to 3 spatial dimensions, or, transposed, the one "
           "whose gradient it is.")
@@ -332,8 +361,10 @@ RUSHLIGHT_OPERATORS(convolution) {
      "bool transposed, int[] output_padding, int groups, bool[3] output_mask) -> (Tensor, Tensor, "
      "Tensor)",
      kInternal)
+      .complex()
       .doc("The gradients of input, weight and bias, those that the mask asks for.")
       .kernel(backward_kernel)
+      .complex_body(complex_backward)
       .gradient("grad_output input weight", convolution_backward_gradient);
   op("_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] "
      "dilation, "

@@ -47,19 +47,20 @@ Expr make_stand_in(DType dtype, size_t depth) {
   return loop::load(255, dtype, std::vector<Expr>(depth + 8, loop::index(0)));
 }
 
-// Looks at a body without a call: tensors are f32 loads numbered by argument, attributes defaults.
+// Looks at a body without a call: tensors are loads of one dtype numbered by argument, attributes
+// defaults.
 class Probe final : public Elementwise {
  public:
-  explicit Probe(const Operator& op) : op_(op) {}
+  Probe(const Operator& op, DType dtype) : op_(op), dtype_(dtype) {}
   Expr in(int argument) override { return raw(argument); }
   Expr raw(int argument) override {
     const std::string& name = op_.schema.arguments[static_cast<size_t>(argument)].name;
     bool condition = name == "condition" || name == "mask";
-    return loop::load(argument, condition ? DType::Bool : DType::Float32, {loop::index(0)});
+    return loop::load(argument, condition ? DType::Bool : dtype_, {loop::index(0)});
   }
-  Expr scalar(int argument) override { return loop::scalar(argument, DType::Float32); }
+  Expr scalar(int argument) override { return loop::scalar(argument, dtype_); }
   Expr scalar(int argument, DType dtype) override { return loop::scalar(argument, dtype); }
-  DType dtype() const override { return DType::Float32; }
+  DType dtype() const override { return dtype_; }
   const Value& attribute(int argument) override {
     const Argument& declared = op_.schema.arguments[static_cast<size_t>(argument)];
     static const Value given(int64_t{1});
@@ -68,7 +69,10 @@ class Probe final : public Elementwise {
 
  private:
   const Operator& op_;
+  DType dtype_;
 };
+
+constexpr DType kProbed[] = {DType::Float32, DType::Complex64};
 
 struct Derived {
   std::unique_ptr<Operator> op;  // null: the gradient passes through unchanged
@@ -82,7 +86,7 @@ class Gradients {
       : forward_(forward),
         rule_(rule),
         function_(std::move(function)),
-        derived_(forward.schema.arguments.size()) {}
+        derived_(2 * forward.schema.arguments.size()) {}
 
   void apply(Gradient& g) {
     size_t count = forward_.schema.arguments.size();
@@ -91,9 +95,9 @@ class Gradients {
       if (forward_.schema.arguments[i].type != SchemaType::Tensor || !g.needs(argument)) {
         continue;
       }
-      const Derived& derived = get(argument);
+      const Derived& derived = get(argument, of_complex(g, argument));
       if (derived.zero) {
-        if (is_floating(g.dtype(argument))) {
+        if (is_floating(g.dtype(argument)) || is_complex(g.dtype(argument))) {
           g.set(argument,
                 zeros(g.sizes(argument),
                       TensorOptions().dtype(g.dtype(argument)).device(g.grad().device())));
@@ -111,14 +115,21 @@ class Gradients {
     std::vector<uint64_t> masks(forward_.schema.arguments.size());
     for (size_t i = 0; i < masks.size(); ++i) {
       if (forward_.schema.arguments[i].type == SchemaType::Tensor) {
-        masks[i] = probe(static_cast<int>(i)).reads;
+        masks[i] = probe(static_cast<int>(i), false).reads;
+        if (forward_.complex != ComplexRule::None) {
+          masks[i] |= probe(static_cast<int>(i), true).reads;
+        }
       }
     }
     return masks;
   }
 
   // The operator of an argument's gradient; null where it passes or is zero.
-  const Operator* derived(int argument) { return get(argument).op.get(); }
+  const Operator* derived(int argument) {
+    const Operator* real = get(argument, false).op.get();
+    const bool complex = real == nullptr && forward_.complex != ComplexRule::None;
+    return complex ? get(argument, true).op.get() : real;
+  }
 
  private:
   struct Probed {
@@ -127,13 +138,18 @@ class Gradients {
     bool zero = false;
   };
 
-  Probed probe(int argument) {
-    Probe view(forward_);
+  // Whether the call computed in complex numbers.
+  static bool of_complex(Gradient& g, int argument) {
+    return g.grad().is_complex() || is_complex(g.dtype(argument));
+  }
+
+  Probed probe(int argument, bool complex) {
+    Probe view(forward_, kProbed[complex ? 1 : 0]);
     Expr body = function_(view);
-    Expr grad = loop::load(63, DType::Float32, {loop::index(0)});
+    Expr grad = loop::load(63, body.dtype(), {loop::index(0)});
     Expr input = view.raw(argument);
     Probed found;
-    if (input.dtype() != DType::Float32 || body.dtype() != DType::Float32) {
+    if (real_dtype(input.dtype()) != DType::Float32 || real_dtype(body.dtype()) != DType::Float32) {
       found.zero = true;
       return found;
     }
@@ -160,14 +176,15 @@ class Gradients {
     return found;
   }
 
-  const Derived& get(int argument) {
+  const Derived& get(int argument, bool complex) {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::unique_ptr<Derived>& slot = derived_[static_cast<size_t>(argument)];
+    std::unique_ptr<Derived>& slot =
+        derived_[2 * static_cast<size_t>(argument) + (complex ? 1 : 0)];
     if (slot != nullptr) {
       return *slot;
     }
     slot = std::make_unique<Derived>();
-    Probed probed = probe(argument);
+    Probed probed = probe(argument, complex);
     slot->zero = probed.zero;
     if (probed.zero || probed.passes) {
       return *slot;
@@ -178,13 +195,16 @@ class Gradients {
     op->family = forward_.family;
     op->doc = "Gradient of " + forward_.schema.full_name() + ".";
     op->kind = Kind::Elementwise;
+    op->complex = forward_.complex;
     ElementwiseFunction function = function_;
     size_t depth = op->schema.name.size();  // grows with each "_gradient"
     define_elementwise(*op, rule_, [function, argument, depth](Elementwise& e) {
       Expr input = e.raw(argument + 1);
       Expr stand_in = make_stand_in(input.dtype(), depth);
       Shifted view(e, argument, stand_in);
-      Expr result = loop::differentiate(function(view), {stand_in}, e.in(0))[0];
+      Expr body = function(view);
+      Expr grad = is_complex(body.dtype()) ? e.in(0) : loop::real(e.in(0));
+      Expr result = loop::differentiate(body, {stand_in}, grad)[0];
       if (!result) {
         return loop::constant(0, e.dtype());
       }
@@ -338,6 +358,7 @@ void derive_gradient(Operator& op, Rule rule, ElementwiseFunction function) {
     }
   }
   op.gradient = [gradients](Gradient& g) { gradients->apply(g); };
+  op.derived_gradient = true;
 }
 
 }  // namespace rushlight

@@ -23,6 +23,7 @@ struct Roles {
   std::vector<int> promoting_scalars;
   std::vector<int> attributes;        // bool, int, str, dtype: part of the signature
   std::vector<int> optional_scalars;  // their presence is part of the signature
+  std::vector<int> scalars;           // all numbers: whether they are complex is part of it, too
   int wide;                           // the attribute that says so; -1: none
 
   explicit Roles(const Schema& schema) : wide(schema.find(kWide)) {
@@ -36,6 +37,7 @@ struct Roles {
         }
       } else if (argument.type == SchemaType::Scalar || argument.type == SchemaType::Float) {
         const std::string& name = argument.name;
+        scalars.push_back(at);
         if (argument.type == SchemaType::Scalar &&
             (name == "self" || name == "other" || name == "exponent" || name == "min" ||
              name == "max")) {
@@ -100,8 +102,26 @@ class ElementwiseBody final : public Body {
   mutable std::mutex mutex_;
 };
 
-DType result_dtype(Rule rule, DType promoted) {
-  return rule == Rule::Compare || rule == Rule::Logical ? DType::Bool : promoted;
+DType result_dtype(const Operator& op, Rule rule, DType promoted) {
+  return rule == Rule::Compare || rule == Rule::Logical ? DType::Bool
+         : op.real_result                               ? real_dtype(promoted)
+                                                        : promoted;
+}
+
+bool is_complex_number(const Value& value) {
+  return value.tag() == Value::Tag::Complex;
+}
+
+// Numbers that do not take part in promotion must be real where all else is.
+void check_numbers(const Operator& op, const Invocation& inv, const std::vector<int>& scalars,
+                   DType compute) {
+  for (int argument : scalars) {
+    if (is_complex_number(inv.arguments[argument]) && !is_complex(compute)) {
+      fail(ErrorKind::Runtime, "", "For non-complex input tensors, argument ",
+           op.schema.arguments[static_cast<size_t>(argument)].name,
+           " must not be a complex number.");
+    }
+  }
 }
 
 DType ElementwiseBody::promoted(const Operator& op, const Invocation& inv) const {
@@ -121,6 +141,11 @@ DType ElementwiseBody::promoted(const Operator& op, const Invocation& inv) const
   return roles_.wide >= 0 && inv.arguments[roles_.wide].to_bool() ? compute_dtype(dtype) : dtype;
 }
 
+[[noreturn]] void refuse_complex(const Operator& op, DType dtype) {
+  fail(ErrorKind::NotImplemented, "", "\"", op.name(), "\" not implemented for '",
+       scalar_type_name(dtype), "'");
+}
+
 void ElementwiseBody::check_dtypes(const Operator& op, const Invocation& inv) const {
   if (op.check != nullptr) {
     op.check(inv);
@@ -128,9 +153,8 @@ void ElementwiseBody::check_dtypes(const Operator& op, const Invocation& inv) co
   for (int argument : roles_.tensors) {
     const Value& value = inv.arguments[argument];
     const std::string& name = op.schema.arguments[static_cast<size_t>(argument)].name;
-    if (value.is_tensor() && is_complex(value.impl()->dtype)) {
-      fail(ErrorKind::NotImplemented, op.name(), "argument '", name, "' is ", value.impl()->dtype,
-           ": arithmetic on complex numbers is not offered");
+    if (value.is_tensor() && is_complex(value.impl()->dtype) && op.complex == ComplexRule::None) {
+      refuse_complex(op, value.impl()->dtype);
     }
     if (value.is_tensor() && roles_.is_condition(argument) && value.impl()->dtype != DType::Bool &&
         value.impl()->dtype != DType::UInt8) {
@@ -142,7 +166,7 @@ void ElementwiseBody::check_dtypes(const Operator& op, const Invocation& inv) co
 
 ElementwiseTyping ElementwiseBody::typing(const Operator& op, const Invocation& inv) const {
   DType compute = promoted(op, inv);
-  return {compute, result_dtype(rule_, compute)};
+  return {compute, result_dtype(op, rule_, compute)};
 }
 
 IntList ElementwiseBody::output_shape(const Operator& op, const Invocation& inv) const {
@@ -168,10 +192,16 @@ Signature ElementwiseBody::signature(const Invocation& inv, const KernelForm& fo
   made.add(form);
   for (int argument : roles_.tensors) {
     const Value& value = inv.arguments[argument];
-    unsigned kind = value.is_tensor() ? 1 + static_cast<unsigned>(value.impl()->dtype)
-                    : value.is_none() ? 0
-                                      : 31;
+    unsigned kind = value.is_tensor()          ? 1 + static_cast<unsigned>(value.impl()->dtype)
+                    : value.is_none()          ? 0
+                    : is_complex_number(value) ? 30
+                                               : 31;
     made.add(kind, 5);
+  }
+  if (is_complex(form.compute)) {
+    for (int argument : roles_.scalars) {
+      made.add(is_complex_number(inv.arguments[argument]) ? 1 : 0, 1);
+    }
   }
   for (int argument : roles_.optional_scalars) {
     made.add(inv.arguments[argument].is_none() ? 0 : 1, 1);
@@ -210,17 +240,19 @@ void fill_scalars(const CompiledKernel& kernel, const Invocation& inv, uint64_t*
     const ScalarSource& source = kernel.scalars[i];
     const Scalar value = inv.arguments[source.argument].to_scalar();
     // Numbers in the place of tensors wrap instead, as tensors do.
-    if (inv.op->schema.arguments[static_cast<size_t>(source.argument)].type == SchemaType::Scalar) {
+    if (!value.is_complex() &&
+        inv.op->schema.arguments[static_cast<size_t>(source.argument)].type == SchemaType::Scalar) {
       check_fits(value, source.dtype);
     }
-    bits[i] = value.kernel_bits(source.dtype);
+    bits[i] =
+        (source.imaginary ? Scalar(value.to_complex().imag()) : value).kernel_bits(source.dtype);
   }
 }
 
 void ElementwiseBody::launch(const Operator& op, const Invocation& inv, const Tensor& out,
                              DType compute) const {
   Iteration space(out.sizes());
-  space.add(*out.impl());
+  space.add_parts(*out.impl());
   std::array<Tensor, kMaxOperands> copies;
   for (int argument : roles_.tensors) {
     if (inv.arguments[argument].is_tensor()) {
@@ -229,9 +261,9 @@ void ElementwiseBody::launch(const Operator& op, const Invocation& inv, const Te
         Tensor& copy = copies[static_cast<size_t>(space.operand_count)];
         copy = make_tensor(input.sizes(), input.dtype());
         assign(copy, input);
-        space.add(*copy.impl());
+        space.add_parts(*copy.impl());
       } else {
-        space.add(*input.impl());
+        space.add_parts(*input.impl());
       }
     }
   }
@@ -279,7 +311,8 @@ bool ElementwiseBody::run_fast(const Operator& op, Invocation& inv) const {
   if (is_complex(compute)) {
     return false;
   }
-  DType out_dtype = result_dtype(rule_, compute);
+  check_numbers(op, inv, roles_.scalars, compute);
+  DType out_dtype = result_dtype(op, rule_, compute);
   KernelForm form{compute, out_dtype, true, count, {}};
   for (int k = 0; k < count; ++k) {
     form.layouts[k] = loop::Layout::Unit;
@@ -307,10 +340,11 @@ void ElementwiseBody::run(const Operator& op, Invocation& inv) const {
   }
   check_dtypes(op, inv);
   DType compute = promoted(op, inv);
-  if (is_complex(compute)) {
-    fail(ErrorKind::NotImplemented, op.name(), "arithmetic on complex numbers is not offered");
+  if (is_complex(compute) && op.complex == ComplexRule::None) {
+    refuse_complex(op, compute);
   }
-  DType out_dtype = result_dtype(rule_, compute);
+  check_numbers(op, inv, roles_.scalars, compute);
+  DType out_dtype = result_dtype(op, rule_, compute);
   IntList shape = output_shape(op, inv);
   Device device;
   for (int argument : roles_.tensors) {

@@ -43,7 +43,8 @@ class Expression final : public Elementwise {
       fail(ErrorKind::Internal, op_.name(), "its body reads argument ", argument,
            ", which was not given");
     }
-    bool widens = !is_floating(compute_) && value.to_scalar().is_floating_point();
+    bool widens =
+        !is_floating(compute_) && !is_complex(compute_) && value.to_scalar().is_floating_point();
     return scalar(argument, widens ? default_dtype() : compute_);
   }
 

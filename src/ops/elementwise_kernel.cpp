@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "loop/complex.h"
 #include "ops/elementwise_expression.h"
 #include "ops/iteration.h"
 #include "ops/signature.h"
@@ -19,7 +20,7 @@ class Builder final : public ElementwiseOperands {
  public:
   Builder(const Operator& op, const Invocation& inv, const KernelForm& form,
           const std::vector<int>& tensors)
-      : form_(form) {
+      : inv_(inv), form_(form) {
     kernel_.name = op.schema.full_name();
     kernel_.axes.assign(form.flat ? 1 : 2, loop::AxisKind::Parallel);
     add_buffer(form.out);
@@ -38,20 +39,23 @@ class Builder final : public ElementwiseOperands {
   }
 
   Expr number(int argument, DType dtype) override {
-    for (size_t i = 0; i < scalars_.size(); ++i) {
-      if (scalars_[i].argument == argument && scalars_[i].dtype == dtype) {
-        return loop::scalar(static_cast<int>(i), dtype);
-      }
+    if (!is_complex(dtype)) {
+      return number(argument, dtype, false);
     }
-    scalars_.push_back({argument, dtype});
-    kernel_.scalars.push_back(dtype);
-    return loop::scalar(static_cast<int>(scalars_.size()) - 1, dtype);
+    const DType part = real_dtype(dtype);
+    const bool complex = inv_.arguments[argument].to_scalar().is_complex();
+    return loop::complex(number(argument, part, false),
+                         complex ? number(argument, part, true) : loop::constant(0, part));
   }
 
   ElementwiseKernel finish(Expr value) {
-    Expr stored = loop::simplify(value);
-    kernel_.stores.push_back({0, indices(), stored});
-    return {kernel_, scalars_, element_cost(stored)};
+    kernel_.stores.push_back({0, indices(), value});
+    loop::Kernel kernel = loop::simplify(loop::lower_complex(kernel_));
+    double cost = 0;
+    for (const loop::Store& store : kernel.stores) {
+      cost += element_cost(store.value);
+    }
+    return {std::move(kernel), scalars_, cost};
   }
 
  private:
@@ -70,6 +74,21 @@ class Builder final : public ElementwiseOperands {
     return {loop::index(0), loop::index(1)};
   }
 
+  Expr number(int argument, DType dtype, bool imaginary) {
+    size_t at = 0;
+    while (at < scalars_.size() &&
+           !(scalars_[at].argument == argument && scalars_[at].dtype == dtype &&
+             scalars_[at].imaginary == imaginary)) {
+      ++at;
+    }
+    if (at == scalars_.size()) {
+      scalars_.push_back({argument, dtype, imaginary});
+      kernel_.scalars.push_back(dtype);
+    }
+    return loop::scalar(static_cast<int>(at), dtype);
+  }
+
+  const Invocation& inv_;
   const KernelForm& form_;
   loop::Kernel kernel_;
   std::vector<int> buffer_of_;

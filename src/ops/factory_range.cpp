@@ -6,6 +6,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/index_sequence.h"
+#include "ops/complex_parts.h"
 #include "ops/operator.h"
 
 namespace rushlight {
@@ -104,11 +105,42 @@ auto even_steps(T start, T end, int64_t steps) {
   };
 }
 
+// The dtype of evenly spaced numbers: complex where a bound is.
+DType spaced_dtype(const Scalar& start, const Scalar& end, const TensorOptions& options,
+                   std::string_view op) {
+  const bool complex = start.is_complex() || end.is_complex();
+  const DType natural = complex ? Scalar(std::complex<double>()).dtype() : default_dtype();
+  const DType dtype = options.dtype_.value_or(natural);
+  if (complex && !is_complex(dtype)) {
+    fail(ErrorKind::Runtime, "", "torch.", op, "(): inferred dtype ", scalar_type_name(natural),
+         " can't be safely cast to passed dtype ", scalar_type_name(dtype));
+  }
+  return dtype;
+}
+
+// Numbers from `start` to `end`, made of their parts by `transform`.
+template <typename F>
+Tensor complex_space(const Scalar& start, const Scalar& end, int64_t steps, const Tensor& made,
+                     F&& transform) {
+  const auto real = even_steps<double>(start.to_double(), end.to_double(), steps);
+  const auto imag = even_steps<double>(start.to_complex().imag(), end.to_complex().imag(), steps);
+  const Tensor parts[] = {make_tensor({steps}, DType::Float64, made.device()),
+                          make_tensor({steps}, DType::Float64, made.device())};
+  kernels::fill_by_position(parts[0], "linspace",
+                            [&](int64_t i) { return transform(real(i), imag(i)).real(); });
+  kernels::fill_by_position(parts[1], "linspace",
+                            [&](int64_t i) { return transform(real(i), imag(i)).imag(); });
+  return kernels::as_dtype(join_parts(parts[0], parts[1]), made.dtype());
+}
+
 Tensor linspace_of(Scalar start, Scalar end, int64_t steps, const TensorOptions& options) {
   check_steps(steps);
-  refuse_complex_bounds(start, end, "linspace");
-  Tensor made = make_tensor({steps}, options.dtype_.value_or(default_dtype()),
+  Tensor made = make_tensor({steps}, spaced_dtype(start, end, options, "linspace"),
                             options.device_.value_or(Device()));
+  if (made.is_complex()) {
+    return complex_space(start, end, steps, made,
+                         [](double real, double imag) { return std::complex<double>(real, imag); });
+  }
   if (compute_dtype(made.dtype()) == DType::Float32) {
     kernels::fill_by_position(made, "linspace",
                               even_steps<float>(static_cast<float>(start.to_double()),
@@ -125,9 +157,13 @@ Tensor linspace_of(Scalar start, Scalar end, int64_t steps, const TensorOptions&
 Tensor logspace_of(Scalar start, Scalar end, int64_t steps, double base,
                    const TensorOptions& options) {
   check_steps(steps);
-  refuse_complex_bounds(start, end, "logspace");
-  Tensor made = make_tensor({steps}, options.dtype_.value_or(default_dtype()),
+  Tensor made = make_tensor({steps}, spaced_dtype(start, end, options, "logspace"),
                             options.device_.value_or(Device()));
+  if (made.is_complex()) {
+    return complex_space(start, end, steps, made, [=](double real, double imag) {
+      return std::pow(std::complex<double>(base), std::complex<double>(real, imag));
+    });
+  }
   // Integers go between whole powers, but for a single step.
   const bool whole = is_integral(made.dtype(), true) && steps != 1;
   const auto exponent = whole ? even_steps<double>(static_cast<double>(start.to_int()),

@@ -7,6 +7,7 @@ namespace rushlight {
 
 RUSHLIGHT_OPERATORS(internal) {
   op("_assign(Tensor self) -> Tensor", kInternal)
+      .complex(ComplexRule::Own)
       .doc("The elements themselves; writes them, converted, to a given output of any dtype.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return e.raw(0); });
   op("_check_all(Tensor condition, str caller, str message) -> ()", kInternal)

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "kernels/copy.h"
+#include "ops/complex_parts.h"
 #include "ops/elementwise.h"
 #include "ops/operator.h"
 
@@ -158,7 +159,8 @@ bool any_requires_grad(const Invocation& inv) {
 }
 
 void run_body(Invocation& inv) {
-  const Body& body = *inv.op->body;
+  const bool other = inv.op->complex_body != nullptr && concerns_complex(inv);
+  const Body& body = other ? *inv.op->complex_body : *inv.op->body;
   if (inv.op->check != nullptr) {
     inv.op->check(inv);
   }
@@ -168,18 +170,19 @@ void run_body(Invocation& inv) {
   if (inv.form == Form::Out && !inv.op->differentiable) {
     follow_output_options(inv);
   }
+  const bool by_parts = inv.op->splits_complex() && concerns_complex(inv);
   if (inv.form == Form::Functional) {
-    body.run(*inv.op, inv);
+    by_parts ? run_by_parts(inv) : body.run(*inv.op, inv);
     return;
   }
-  if (body.writes_outputs() && !needs_complex_copy(inv)) {
+  if (body.writes_outputs() && !by_parts && !needs_complex_copy(inv)) {
     body.run(*inv.op, inv);
   } else {
     std::array<Value, 8> fresh;
     Invocation plain = inv;
     plain.form = Form::Functional;
     plain.results = fresh.data();
-    body.run(*inv.op, plain);
+    by_parts ? run_by_parts(plain) : body.run(*inv.op, plain);
     write_back(inv, fresh.data());
   }
   bump_versions(inv);

@@ -22,17 +22,19 @@ Iteration::Iteration(IntArrayRef shape) : rank(static_cast<int>(shape.size())) {
   }
 }
 
-void Iteration::add(const TensorImpl& tensor) {
+void Iteration::add(const TensorImpl& tensor, int64_t unit) {
   RUSHLIGHT_ASSERT(operand_count < kMaxOperands);
   Operand& operand = operands[static_cast<size_t>(operand_count++)];
-  operand.element_size = element_size(tensor.dtype);
-  operand.data = storage_data(tensor.storage) + tensor.offset * operand.element_size;
+  operand.element_size = element_size(tensor.dtype) / unit;
+  operand.unit = unit;
+  operand.data = storage_data(tensor.storage) + tensor.offset * operand.element_size * operand.unit;
   int lead = rank - tensor.rank;
   bool fits = lead >= 0;
   for (int i = 0; fits && i < rank; ++i) {
     int64_t size = i < lead ? 1 : tensor.sizes[static_cast<size_t>(i - lead)];
     fits = size == 1 || size == sizes[i];
-    operand.strides[i] = size == 1 ? 0 : tensor.strides[static_cast<size_t>(i - lead)];
+    operand.strides[i] =
+        size == 1 ? 0 : operand.unit * tensor.strides[static_cast<size_t>(i - lead)];
   }
   // The last guard of memory, behind the operators' own words.
   if (!fits) {
@@ -99,7 +101,7 @@ void Iteration::fold() {
     rank = 1;
     sizes[0] = 1;
     for (int k = 0; k < operand_count; ++k) {
-      operands[k].strides[0] = k == 0 ? 1 : 0;
+      operands[k].strides[0] = k == 0 ? operands[k].unit : 0;
     }
   }
 }
@@ -109,8 +111,8 @@ bool Iteration::flat() const {
     return false;
   }
   for (int k = 0; k < operand_count; ++k) {
-    if (operands[static_cast<size_t>(k)].strides[0] > 1 ||
-        operands[static_cast<size_t>(k)].strides[0] < 0) {
+    const Operand& operand = operands[static_cast<size_t>(k)];
+    if (operand.strides[0] != 0 && operand.strides[0] != operand.unit) {
       return false;
     }
   }

@@ -17,6 +17,7 @@ inline constexpr int kMaxRank = 64;
 struct Operand {
   char* data;
   int64_t element_size;
+  int64_t unit;               // the stride of elements that lie together: of pairs, 2
   int64_t strides[kMaxRank];  // in elements; 0 along broadcast dimensions
 };
 
@@ -29,16 +30,23 @@ struct Iteration {
 
   explicit Iteration(IntArrayRef shape);
   // Strides of `tensor` broadcast to the shape.
-  void add(const TensorImpl& tensor);
+  void add(const TensorImpl& tensor) { add(tensor, 1); }
+  // The same, complex tensors as pairs of real elements.
+  void add_parts(const TensorImpl& tensor) { add(tensor, is_complex(tensor.dtype) ? 2 : 1); }
   // Orders dimensions by the strides of the operands, first operand first, and folds them. Rank
   // becomes at least 1.
   void fold();
   loop::Layout layout(int operand, int dim) const {
     int64_t stride = operands[static_cast<size_t>(operand)].strides[dim];
-    return stride == 0 ? loop::Layout::Zero : stride == 1 ? loop::Layout::Unit : loop::Layout::Any;
+    return stride == 0                                             ? loop::Layout::Zero
+           : stride == operands[static_cast<size_t>(operand)].unit ? loop::Layout::Unit
+                                                                   : loop::Layout::Any;
   }
   // Whether one loop covers all, each operand being contiguous or a single element.
   bool flat() const;
+
+ private:
+  void add(const TensorImpl& tensor, int64_t unit);
 };
 
 // Runs a kernel of axes (inner) if the iteration is flat, else (outer, inner), over all dimensions;

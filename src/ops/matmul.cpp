@@ -86,12 +86,21 @@ Tensor bmm_kernel(const Tensor& self, const Tensor& mat2) {
   return out;
 }
 
+// beta * self + alpha * product: of complex numbers, which the engine has none of.
+Tensor add_product(const Tensor& self, const Tensor& product, Scalar beta, Scalar alpha) {
+  const Tensor scaled = mul(product, alpha);
+  return beta == Scalar(0) ? scaled : add(mul(self, beta), scaled);
+}
+
 Tensor addmm_kernel(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta,
                     Scalar alpha) {
   check_dim("addmm", "mat1", mat1, 2);
   check_dim("addmm", "mat2", mat2, 2);
   if (mat1.sizes()[1] != mat2.sizes()[0]) {
     shape_fault("addmm", mat1, mat2);
+  }
+  if (self.is_complex() && mat1.is_complex() && mat2.is_complex()) {
+    return add_product(self, mm(mat1, mat2), beta, alpha);
   }
   check_same_dtype("addmm", mat1, mat2);
   check_same_dtype("addmm", self, mat2);
@@ -105,6 +114,9 @@ Tensor addmm_kernel(const Tensor& self, const Tensor& mat1, const Tensor& mat2, 
 
 Tensor baddbmm_kernel(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                       Scalar alpha) {
+  if (self.is_complex() && batch1.is_complex() && batch2.is_complex()) {
+    return add_product(self, bmm(batch1, batch2), beta, alpha);
+  }
   check_batches("baddbmm", batch1, batch2);
   check_same_dtype("baddbmm", self, batch2);
   Tensor out = make_tensor({batch1.sizes()[0], batch1.sizes()[1], batch2.sizes()[2]}, self.dtype(),
@@ -222,6 +234,10 @@ void check_vectors(std::string_view op, const Tensor& a, const Tensor& b) {
 Tensor dot_of(const Tensor& a, const Tensor& b) {
   check_vectors("dot", a, b);
   return reshape(mm(unsqueeze(a, 0), unsqueeze(b, 1)), {});
+}
+
+Tensor vdot_of(const Tensor& a, const Tensor& b) {
+  return dot_of(conj(a), b);
 }
 
 Tensor mv_of(const Tensor& self, const Tensor& vec) {
@@ -384,25 +400,30 @@ void addbmm_output(const Invocation& inv, const Tensor& made) {
 
 RUSHLIGHT_OPERATORS(matmul) {
   op("mm(Tensor self, Tensor mat2) -> Tensor", kFunction | kMethod | kOut)
+      .complex(ComplexRule::Product)
       .doc("Product of two matrices: (M, K) by (K, N).")
       .kernel(mm_kernel)
       .gradient("self:mat2 mat2:self", [](Gradient& g) { product_gradient(g, 0, 1, Scalar(1)); });
   op("bmm(Tensor self, Tensor mat2) -> Tensor", kFunction | kMethod | kOut)
+      .complex(ComplexRule::Product)
       .doc("Products of batches: (B, M, K) by (B, K, N).")
       .kernel(bmm_kernel)
       .gradient("self:mat2 mat2:self", [](Gradient& g) { product_gradient(g, 0, 1, Scalar(1)); });
   op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      kUnary)
+      .complex()
       .doc("beta * self + alpha * mat1 @ mat2; NaN in self is ignored where beta is 0.")
       .kernel(addmm_kernel)
       .gradient("mat1:mat2 mat2:mat1", added_product_gradient);
   op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
      "-> Tensor",
      kUnary)
+      .complex()
       .doc("beta * self + alpha * batch1 @ batch2, batch by batch.")
       .kernel(baddbmm_kernel)
       .gradient("batch1:batch2 batch2:batch1", added_product_gradient);
   op("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kNN | kOut)
+      .complex(ComplexRule::Product)
       .doc("input @ weight^T + bias: (..., K) with (N, K) and (N) gives (..., N).")
       .body(Kind::Kernel, ruled_body(box(linear_kernel), linear_output))
       .gradient("input:weight weight:input", linear_gradient)
@@ -424,8 +445,8 @@ RUSHLIGHT_OPERATORS(matmul) {
       .composition(dot_of)
       .node("DotBackward0");
   op("vdot(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
-      .doc("dot, for real vectors.")
-      .composition(dot_of)
+      .doc("dot of the conjugates of self.")
+      .composition(vdot_of)
       .node("VdotBackward0");
   op("inner(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)
       .doc("Sums of products along the last dimension of both.")

@@ -17,12 +17,6 @@ using loop::Expr;
 
 namespace {
 
-void refuse_complex(const Tensor& self, std::string_view op) {
-  if (self.is_complex()) {
-    fail(ErrorKind::NotImplemented, op, "arithmetic on complex numbers is not offered");
-  }
-}
-
 uint64_t magnitude(int64_t x) {
   return x < 0 ? uint64_t{0} - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
 }
@@ -85,18 +79,28 @@ std::tuple<Tensor, Tensor> mantissa_exponent(const Tensor& self) {
   return {kernels::as_dtype(mantissa, self.dtype()), exponent};
 }
 
+// The dtype of doubles for this one.
+DType double_of(DType dtype) {
+  return is_complex(dtype) ? DType::Complex128 : DType::Float64;
+}
+
 Tensor double_power(const Tensor& self, const Tensor& exponent) {
-  refuse_complex(self, "float_power");
-  return pow(to(self, DType::Float64), to(exponent, DType::Float64));
+  const DType dtype = double_of(result_type(self, exponent));
+  return pow(to(self, dtype), to(exponent, dtype));
+}
+
+Scalar double_number(const Scalar& number, DType dtype) {
+  return is_complex(dtype) ? Scalar(number.to_complex()) : Scalar(number.to_double());
 }
 
 Tensor double_power_number(const Tensor& self, Scalar exponent) {
-  refuse_complex(self, "float_power");
-  return pow(to(self, DType::Float64), Scalar(exponent.to_double()));
+  const DType dtype = double_of(exponent.is_complex() ? DType::Complex64 : self.dtype());
+  return pow(to(self, dtype), double_number(exponent, dtype));
 }
 
 Tensor double_power_of_number(Scalar self, const Tensor& exponent) {
-  return pow(Scalar(self.to_double()), to(exponent, DType::Float64));
+  const DType dtype = double_of(self.is_complex() ? DType::Complex64 : exponent.dtype());
+  return pow(double_number(self, dtype), to(exponent, dtype));
 }
 
 // What is written must hold doubles.
@@ -236,21 +240,23 @@ RUSHLIGHT_OPERATORS(number) {
   op("isreal(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("Whether the imaginary part of each element is zero.")
       .composition([](const Tensor& self) -> Tensor {
-        refuse_complex(self, "isreal");
-        return ones(self.sizes(), TensorOptions(DType::Bool).device(self.device()));
+        return self.is_complex()
+                   ? eq(imag(self), Scalar(0))
+                   : ones(self.sizes(), TensorOptions(DType::Bool).device(self.device()));
       });
   op("conj(Tensor(a) self) -> Tensor(a)", kFunction | kMethod)
-      .doc("The conjugates: the tensor itself, where it is real.")
-      .composition([](const Tensor& self) -> Tensor {
-        refuse_complex(self, "conj");
-        return self;
-      });
+      .doc("The conjugates, as a copy; the tensor itself, where it is real.")
+      .composition(
+          [](const Tensor& self) -> Tensor { return self.is_complex() ? _conj(self) : self; });
+  op("_conj(Tensor self) -> Tensor", kInternal)
+      .doc("The conjugates.")
+      .complex(ComplexRule::Own)
+      .elementwise(Rule::Promote, [](Elementwise& e) { return loop::conj(e.in(0)); })
+      .node("ConjBackward0");
   op("conj_physical(Tensor self) -> Tensor", kFunction | kMethod | kInplace | kOut)
       .doc("The conjugates, as a copy where they differ.")
-      .composition([](const Tensor& self) -> Tensor {
-        refuse_complex(self, "conj_physical");
-        return self;
-      });
+      .composition(
+          [](const Tensor& self) -> Tensor { return self.is_complex() ? _conj(self) : self; });
   op("resolve_conj(Tensor(a) self) -> Tensor(a)", kFunction)
       .doc("The tensor itself: conjugates are never left to do.")
       .composition([](const Tensor& self) -> Tensor { return self; });
@@ -258,16 +264,17 @@ RUSHLIGHT_OPERATORS(number) {
       .doc("The tensor itself: negation is never left to do.")
       .composition([](const Tensor& self) -> Tensor { return self; });
   op("angle(Tensor self) -> Tensor", kFunction | kMethod | kOut)
+      .real_of_complex()
       .doc("The argument of each number: 0, or pi below zero.")
-      .elementwise(Rule::Float,
-                   [](Elementwise& e) {
-                     Expr x = e.in(0);
-                     Expr zero = loop::constant(0, e.dtype());
-                     Expr side =
-                         loop::where(x < 0.0, loop::constant(std::numbers::pi, e.dtype()), zero);
-                     return loop::where(loop::isnan(x), x, side);
-                   })
-      .gradient("", [](Gradient& g) { g.set(0, zeros(g.sizes(0), g.grad().options())); });
+      .elementwise(Rule::Float, [](Elementwise& e) {
+        Expr x = e.in(0);
+        if (is_complex(e.dtype())) {
+          return loop::binary(loop::Op::Atan2, loop::imag(x), loop::real(x));
+        }
+        Expr zero = loop::constant(0, e.dtype());
+        Expr side = loop::where(x < 0.0, loop::constant(std::numbers::pi, e.dtype()), zero);
+        return loop::where(loop::isnan(x), std::nan(""), side);
+      });
 }
 
 }  // namespace rushlight

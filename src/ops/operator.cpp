@@ -173,6 +173,7 @@ Entry& Entry::gradient(std::string_view saves, GradientRule rule) {
     }
   }
   op_.gradient = std::move(rule);
+  op_.derived_gradient = false;
   op_.differentiable = true;
   return *this;
 }
@@ -200,6 +201,22 @@ Entry& Entry::not_differentiable() {
   op_.differentiable = false;
   op_.gradient = nullptr;
   return *this;
+}
+
+Entry& Entry::complex(ComplexRule rule) {
+  RUSHLIGHT_ASSERT(op_.body == nullptr || op_.kind != Kind::Elementwise);  // gradients look at it
+  op_.complex = rule;
+  return *this;
+}
+
+Entry& Entry::complex_function(BoxedFunction function) {
+  op_.complex_body = std::make_unique<FunctionBody>(std::move(function), false);
+  return *this;
+}
+
+Entry& Entry::real_of_complex() {
+  op_.real_result = true;
+  return complex(ComplexRule::Own);
 }
 
 Entry& Entry::casts_out(bool casts) {

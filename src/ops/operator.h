@@ -79,6 +79,16 @@ enum class Kind : uint8_t {
 
 using GradientRule = std::function<void(Gradient&)>;
 
+// What an operator does with complex arguments.
+// None: element-wise bodies and rows refuse them; others are as Own.
+// Own: its body sees them, and its gradient is right for them.
+// Holomorphic: its body sees them; the gradient, as it is stated for real numbers, is taken between
+// conjugations.
+// Parts: it is linear with real coefficients, and so acts on real and imaginary parts by
+// themselves. Product: it is so in each of its first two tensors: four products of parts. The
+// gradient as that of Holomorphic.
+enum class ComplexRule : uint8_t { None, Own, Holomorphic, Parts, Product };
+
 class Operator {
  public:
   Schema schema;
@@ -94,6 +104,17 @@ class Operator {
   // where only it is differentiated. Empty: all that are saved.
   std::vector<uint64_t> reads;
   bool differentiable = true;  // false: results never require grad
+  ComplexRule complex = ComplexRule::None;
+  std::unique_ptr<Body> complex_body;  // in place of `body` where an argument is complex
+  bool splits_complex() const {
+    return complex == ComplexRule::Parts || complex == ComplexRule::Product;
+  }
+  bool conjugates_gradient() const {
+    return complex == ComplexRule::Product ||
+           (complex == ComplexRule::Holomorphic && !derived_gradient);
+  }
+  bool real_result = false;       // of complex arguments the result has the dtype of their parts
+  bool derived_gradient = false;  // by symbolic differentiation
   // Whether out= converts to another dtype of the same kind or a higher one: element-wise operators
   // of several tensors and those that compute in floats do, most others do not.
   bool casts_out = false;
@@ -142,6 +163,16 @@ class Entry {
   // "result" or "result0", "result1" for results. "x:y": of the gradients, only that of x reads y.
   Entry& gradient(std::string_view saves, GradientRule rule);
   Entry& not_differentiable();
+  // What the operator does with complex arguments: see ComplexRule. Comes before the body.
+  Entry& complex(ComplexRule rule = ComplexRule::Holomorphic);
+  // The function that runs instead where an argument is complex, as the body of the same call.
+  template <typename F>
+  Entry& complex_body(F function) {
+    return complex_function(box(function));
+  }
+  Entry& by_parts() { return complex(ComplexRule::Parts); }
+  // Own, with a real result.
+  Entry& real_of_complex();
   // Looks at the arguments of every call first: see ops/dtype_checks.h.
   Entry& check(void (*function)(const Invocation& inv));
   // What the node of a call is called; see Operator::node_name.
@@ -155,6 +186,7 @@ class Entry {
 
  private:
   Entry& function_body(Kind kind, BoxedFunction function);
+  Entry& complex_function(BoxedFunction function);
   Operator& op_;
 };
 

@@ -64,6 +64,42 @@ void sum_gradient(Gradient& g) {
   g.set(0, expand(grad, g.sizes(0)));
 }
 
+// Of complex numbers: halves multiply one another until one is left.
+Tensor complex_prod(const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
+  Tensor x = dtype ? to(self, *dtype) : self;
+  if (x.dim() == 0) {
+    return clone(x);
+  }
+  dim = wrap_dim(dim, x.dim(), "prod");
+  if (x.size(dim) == 0) {
+    IntList sizes(x.sizes());
+    sizes[static_cast<size_t>(dim)] = 1;
+    x = ones(sizes, x.options());
+  }
+  while (x.size(dim) > 1) {
+    const int64_t half = x.size(dim) / 2;
+    const Tensor product = mul(narrow(x, dim, 0, half), narrow(x, dim, half, half));
+    const Tensor rest = narrow(x, dim, 2 * half, x.size(dim) - 2 * half);
+    x = rest.size(dim) == 0 ? product : cat({product, rest}, dim);
+  }
+  return clone(keepdim ? x : squeeze(x, dim));
+}
+
+Tensor complex_prod_all(const Tensor& self, std::optional<DType> dtype) {
+  return complex_prod(reshape(self, {-1}), 0, false, dtype);
+}
+
+// The largest real part is shifted by.
+Tensor complex_log_sum_exp(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  if (self.numel() == 0) {
+    return log(sum(exp(self), dim, keepdim));
+  }
+  const Tensor most = amax(real(self), dim, true);
+  const Tensor shift = masked_fill(most, isinf(most), Scalar(0));
+  const Tensor total = add(log(sum(exp(sub(self, shift)), dim, true)), shift);
+  return keepdim ? total : reshape(total, sum(self, dim, false).sizes());
+}
+
 // The product of the others: exact with zeros, through exclusive products from both sides.
 void prod_gradient(Gradient& g) {
   Tensor x = g.tensor(0);
@@ -119,6 +155,7 @@ RUSHLIGHT_OPERATORS(reduction) {
   reduction(op("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
                "ScalarType? dtype=None) -> Tensor",
                kFunction | kMethod | kOut)
+                .by_parts()
                 .doc("Sum over dimensions; integers sum as int64."),
             {Combine::Sum, input, {}, RowType::Sum, RowType::Sum})
       .gradient("", sum_gradient)
@@ -185,6 +222,8 @@ RUSHLIGHT_OPERATORS(reduction) {
              kFunction | kMethod | kOut)
               .doc("Product over a dimension; integers multiply as int64."),
           {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
+          .complex()
+          .complex_body(complex_prod)
           .gradient("self", prod_gradient)
           .casts_out()
           .node("ProdBackward1"));
@@ -192,12 +231,17 @@ RUSHLIGHT_OPERATORS(reduction) {
       reduction(op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kFunction | kMethod)
                     .doc("Product of all elements."),
                 {Combine::Prod, input, {}, RowType::Sum, RowType::Sum})
+          .complex()
+          .complex_body(complex_prod_all)
           .gradient("self", prod_gradient)
           .node("ProdBackward0"));
   reduction(op("all.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
                kFunction | kMethod | kOut)
                 .doc("Whether all elements along dimensions are non-zero."),
             {Combine::And, truth, {}, RowType::Bool, RowType::Bool})
+      .complex_body([](const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim) {
+        return all(ne(self, Scalar(0)), dim, keepdim);
+      })
       .not_differentiable();
   op("all(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("Whether all elements are non-zero.")
@@ -206,6 +250,9 @@ RUSHLIGHT_OPERATORS(reduction) {
                kFunction | kMethod | kOut)
                 .doc("Whether any element along dimensions is non-zero."),
             {Combine::Or, truth, {}, RowType::Bool, RowType::Bool})
+      .complex_body([](const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim) {
+        return any(ne(self, Scalar(0)), dim, keepdim);
+      })
       .not_differentiable();
   op("any(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("Whether any element is non-zero.")
@@ -214,13 +261,16 @@ RUSHLIGHT_OPERATORS(reduction) {
           kFunction | kMethod | kOut)
            .doc("log(sum(exp(x))) over dimensions, without overflow."),
        {{{RowShape::Reduced, RowType::Float}}, log_sum_exp, RowType::Float})
+      .complex()
+      .complex_body(complex_log_sum_exp)
       .gradient("self result",
                 [](Gradient& g) {
                   Tensor x = g.tensor(0);
                   Tensor grad = restore_dims(g.grad(), g.value(1), g.flag(2), x.dim());
                   Tensor result = restore_dims(g.result(), g.value(1), g.flag(2), x.dim());
                   // exp(-inf - -inf) is NaN: such rows get no gradient.
-                  Tensor shift = masked_fill(result, isneginf(result), Scalar(0));
+                  Tensor none = isneginf(result.is_complex() ? real(result) : result);
+                  Tensor shift = masked_fill(result, none, Scalar(0));
                   g.set(0, mul(grad, exp(sub(x, shift))));
                 })
       .casts_out();

@@ -29,6 +29,9 @@ void refuse_empty(const Tensor& x, double p, const IntList& dims) {
 Tensor vector_norm(const Tensor& self, Scalar ord, std::optional<IntArrayRef> dim, bool keepdim,
                    std::optional<DType> dtype) {
   Tensor x = dtype ? to(self, *dtype) : self;
+  if (x.is_complex()) {
+    x = abs(x);
+  }
   if (!x.is_floating_point()) {
     fail(ErrorKind::Runtime, "linalg.vector_norm",
          "Expected a floating point or complex tensor as input. Got ", scalar_type_name(x.dtype()));

@@ -43,6 +43,28 @@ RowSpec variance_spec(bool root, bool with_mean) {
   return spec;
 }
 
+// The variance of complex numbers is that of both parts together.
+Tensor complex_variance(const Tensor& self, std::optional<IntArrayRef> dim,
+                        std::optional<Scalar> correction, bool keepdim) {
+  return add(var(real(self), dim, correction, keepdim), var(imag(self), dim, correction, keepdim));
+}
+
+Tensor complex_deviation(const Tensor& self, std::optional<IntArrayRef> dim,
+                         std::optional<Scalar> correction, bool keepdim) {
+  return sqrt(complex_variance(self, dim, correction, keepdim));
+}
+
+std::tuple<Tensor, Tensor> complex_variance_mean(const Tensor& self, std::optional<IntArrayRef> dim,
+                                                 std::optional<Scalar> correction, bool keepdim) {
+  return {complex_variance(self, dim, correction, keepdim), mean(self, dim, keepdim)};
+}
+
+std::tuple<Tensor, Tensor> complex_deviation_mean(const Tensor& self,
+                                                  std::optional<IntArrayRef> dim,
+                                                  std::optional<Scalar> correction, bool keepdim) {
+  return {complex_deviation(self, dim, correction, keepdim), mean(self, dim, keepdim)};
+}
+
 // d variance / dx = 2 (x - mean) / (n - correction).
 Tensor variance_gradient(const Tensor& grad, const Tensor& x, const Value& dim, double correction) {
   auto count = static_cast<double>(reduced_count(x, dim));
@@ -121,6 +143,7 @@ RUSHLIGHT_OPERATORS(reduction_variance) {
           kFunction | kMethod | kOut)
            .doc("Variance over dimensions, divided by n - correction (1)."),
        variance_spec(false, false))
+      .complex_body(complex_variance)
       .gradient("self", wide_second_order(var_gradient))
       .casts_out()
       .check(check_variance);
@@ -129,6 +152,7 @@ RUSHLIGHT_OPERATORS(reduction_variance) {
           kFunction | kMethod | kOut)
            .doc("Standard deviation over dimensions, by n - correction (1)."),
        variance_spec(true, false))
+      .complex_body(complex_deviation)
       .gradient("self result", wide_second_order(std_gradient))
       .casts_out()
       .check(check_variance);
@@ -137,6 +161,7 @@ RUSHLIGHT_OPERATORS(reduction_variance) {
           kFunction)
            .doc("Variance and mean together."),
        variance_spec(false, true))
+      .complex_body(complex_variance_mean)
       .gradient("self result0", wide_second_order(var_mean_gradient))
       .check(expect_floating);
   rows(op("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
@@ -144,6 +169,7 @@ RUSHLIGHT_OPERATORS(reduction_variance) {
           kFunction)
            .doc("Standard deviation and mean together."),
        variance_spec(true, true))
+      .complex_body(complex_deviation_mean)
       .gradient("self result0", wide_second_order(var_mean_gradient))
       .check(expect_floating);
   op("var(Tensor self, bool unbiased=True) -> Tensor", kFunction | kMethod)

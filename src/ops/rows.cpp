@@ -80,9 +80,8 @@ RowPlan RowsBody::plan(const Operator& op, const Invocation& inv) const {
     if (inv.arguments[argument].is_tensor()) {
       const Tensor& tensor = inv.arguments[argument].tensor();
       if (tensor.is_complex()) {
-        fail(ErrorKind::NotImplemented, op.name(), "argument '",
-             op.schema.arguments[static_cast<size_t>(argument)].name, "' is ", tensor.dtype(),
-             ": arithmetic on complex numbers is not offered");
+        fail(ErrorKind::NotImplemented, "", "\"", op.name(), "\" not implemented for '",
+             scalar_type_name(tensor.dtype()), "'");
       }
       if (tensor.sizes() != plan.shape) {
         plan.shape = broadcast_shapes(plan.shape, tensor.sizes(), op.name());

@@ -65,6 +65,19 @@ void cumprod_gradient(Gradient& g) {
   g.set(0, div(reversed_cumsum(mul(g.grad(), g.result()), dim), x));
 }
 
+// Of complex numbers: each pass doubles how many elements a position has taken in.
+Tensor complex_cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  Tensor total = dtype ? to(self, *dtype) : self;
+  dim = wrap_dim(dim, self.dim(), "cumprod");
+  const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
+  for (int64_t step = 1; step < length; step *= 2) {
+    const Tensor later = narrow(total, dim, step, length - step);
+    const Tensor earlier = narrow(total, dim, 0, length - step);
+    total = cat({narrow(total, dim, 0, step), mul(later, earlier)}, dim);
+  }
+  return length <= 1 ? clone(total) : total;
+}
+
 // The running extreme and where it last was: PyTorch takes the later of equal ones.
 RowSpec extreme_scan(Combine combine) {
   RowSpec spec;
@@ -120,12 +133,15 @@ RUSHLIGHT_OPERATORS(scan) {
   rows(op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kUnary)
            .doc("Running sum along a dimension; integers sum as int64."),
        scan_spec(Combine::Sum))
+      .by_parts()
       .gradient("", [](Gradient& g) { g.set(0, reversed_cumsum(g.grad(), g.integer(1))); })
       .casts_out()
       .check(check_scan_out);
   rows(op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kUnary)
            .doc("Running product along a dimension; integers multiply as int64."),
        scan_spec(Combine::Prod))
+      .complex()
+      .complex_body(complex_cumprod)
       .gradient("self result", cumprod_gradient)
       .casts_out()
       .check(check_scan_out);

@@ -37,6 +37,7 @@ struct Signature {
 struct ScalarSource {
   int argument;
   DType dtype;
+  bool imaginary = false;  // of a complex number, this part
 };
 
 struct ElementwiseKernel {

@@ -28,7 +28,8 @@ DType float_of(DType dtype) {
 template <typename F>
 Tensor each(const Tensor& self, std::string_view op, F&& function) {
   if (self.is_complex()) {
-    fail(ErrorKind::NotImplemented, op, "arithmetic on complex numbers is not offered");
+    fail(ErrorKind::NotImplemented, "", "\"", op, "\" not implemented for '",
+         scalar_type_name(self.dtype()), "'");
   }
   const Tensor wide = contiguous(to(self, DType::Float64));
   const Tensor made = make_tensor(self.sizes(), DType::Float64, self.device());

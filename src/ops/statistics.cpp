@@ -189,7 +189,9 @@ Tensor cov_of(const Tensor& self, int64_t correction, const Tensor& fweights,
     check_weights(aweights, "aweights", observations, false);
     weights = weights.defined() ? mul(weights, aweights) : aweights;
   }
-  const auto number = [&](double value) { return full({}, Scalar(value), x.options()); };
+  const auto number = [&](double value) {
+    return full({}, Scalar(value), x.options().dtype(real_dtype(x.dtype())));
+  };
   const Tensor total = weights.defined() ? sum(weights) : number(static_cast<double>(observations));
   if (weights.defined() && !weights.is_meta() && total.item().to_double() == 0) {
     fail(ErrorKind::Runtime, "", "cov(): weights sum to zero, can't be normalized");
@@ -207,7 +209,7 @@ Tensor cov_of(const Tensor& self, int64_t correction, const Tensor& fweights,
         "observations.");
     freedom = zeros_like(freedom);  // not a product, which may be -0
   }
-  const Tensor product = mm(x, t(weights.defined() ? mul(x, weights) : x));
+  const Tensor product = mm(x, t(conj(weights.defined() ? mul(x, weights) : x)));
   return squeeze(div(product, freedom));
 }
 
@@ -221,9 +223,11 @@ Tensor corrcoef_of(const Tensor& self) {
   if (c.dim() == 0) {
     return div(c, c);
   }
-  const Tensor deviation = sqrt(diag(c));
-  return clamp(div(div(c, reshape(deviation, {-1, 1})), reshape(deviation, {1, -1})), Scalar(-1),
-               Scalar(1));
+  const Tensor deviation = sqrt(real(diag(c)));
+  const Tensor quotient = div(div(c, reshape(deviation, {-1, 1})), reshape(deviation, {1, -1}));
+  const auto limited = [](const Tensor& x) { return clamp(x, Scalar(-1), Scalar(1)); };
+  return quotient.is_complex() ? complex(limited(real(quotient)), limited(imag(quotient)))
+                               : limited(quotient);
 }
 
 Tensor renorm_of(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
@@ -246,7 +250,7 @@ Tensor renorm_of(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
     }
   }
   const Tensor norm = linalg_vector_norm(self, p, others, true);
-  const Tensor factor = div(full({}, maxnorm, self.options()), add(norm, Scalar(1e-7)));
+  const Tensor factor = div(full({}, maxnorm, norm.options()), add(norm, Scalar(1e-7)));
   return mul(self, where(gt(norm, maxnorm), factor, Scalar(1)));
 }
 

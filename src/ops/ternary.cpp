@@ -81,6 +81,7 @@ Expr lerp_between(Elementwise& e, Expr weight) {
 RUSHLIGHT_OPERATORS(ternary) {
   op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
      kFunction | kMethod | kOut | kNumbers)
+      .complex(ComplexRule::Own)
       .doc("self where condition holds, else other.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) { return loop::select(e.raw(0), e.in(1), e.in(2)); })
@@ -153,19 +154,23 @@ RUSHLIGHT_OPERATORS(ternary) {
       .gradient("self min max", clamp_tensor_gradient)
       .node("ClampBackward0");
   op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", kUnary)
+      .complex()
       .doc("self + weight * (end - self).")
       .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.scalar(2)); })
       .check(expect_one_dtype);
   op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", kUnary)
+      .complex()
       .doc("self + weight * (end - self).")
       .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.in(2)); })
       .check(expect_one_dtype);
   op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kUnary)
+      .complex()
       .doc("self + value * tensor1 * tensor2.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) { return e.in(0) + e.scalar(3) * e.in(1) * e.in(2); })
       .check(expect_not_bool);
   op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kUnary)
+      .complex()
       .doc("self + value * tensor1 / tensor2.")
       .elementwise(Rule::Promote,
                    [](Elementwise& e) { return e.in(0) + e.scalar(3) * (e.in(1) / e.in(2)); })

@@ -19,7 +19,7 @@ Expr number(Elementwise& e, double value) {
 }
 
 bool floating(Elementwise& e) {
-  return is_floating(e.dtype());
+  return is_floating(e.dtype()) || is_complex(e.dtype());
 }
 
 // Functions that leave integers as they are.
@@ -41,6 +41,32 @@ Expr sign_body(Elementwise& e) {
   }
   // NaN compares false twice: 0, as PyTorch's sign gives.
   return up - loop::where(x < zero, one, zero);
+}
+
+// At zero, which the other arm excludes, a complex magnitude has no slope, and gives 0.
+Expr abs_body(Elementwise& e) {
+  if (is_complex(e.dtype())) {
+    Expr size = loop::abs(e.in(0));
+    return loop::where(size == 0.0, 0.0, size);
+  }
+  return is_signed(e.dtype()) ? loop::abs(e.in(0)) : e.in(0);
+}
+
+void check_abs(const Invocation& inv) {
+  expect_not_bool(inv);
+  const TensorImpl* self = inv.arguments[0].impl();
+  if (inv.form == Form::Inplace && self != nullptr && is_complex(self->dtype)) {
+    fail(ErrorKind::Runtime, "", "In-place abs is not supported for complex tensors.");
+  }
+}
+
+Expr sgn_body(Elementwise& e) {
+  if (!is_complex(e.dtype())) {
+    return sign_body(e);
+  }
+  Expr z = e.in(0);
+  Expr size = loop::abs(z);
+  return loop::where(size == 0.0, 0.0, z / loop::cast(size, e.dtype()));
 }
 
 Expr round_decimals(Elementwise& e) {
@@ -75,36 +101,45 @@ Expr nan_to_num_body(Elementwise& e) {
 
 RUSHLIGHT_OPERATORS(unary) {
   op("exp(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("e to the power of each element.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::exp(e.in(0)); })
       .gradient("result", [](Gradient& g) { g.set(0, mul(g.grad(), g.result())); });
   op("exp2(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("2 to the power of each element.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::exp2(e.in(0)); })
       .gradient("result", [](Gradient& g) {
         g.set(0, mul(mul(g.grad(), g.result()), Scalar(std::numbers::ln2)));
       });
   op("expm1(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("exp(x) - 1, exact near zero.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::expm1(e.in(0)); })
       .gradient("result", [](Gradient& g) { g.set(0, mul(g.grad(), add(g.result(), Scalar(1)))); });
   op("log(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Natural logarithm.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::log(e.in(0)); });
   op("log2(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Logarithm to base 2.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::log2(e.in(0)); });
   op("log10(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Logarithm to base 10.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::log10(e.in(0)); });
   op("log1p(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("log(1 + x), exact near zero.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::log1p(e.in(0)); });
   op("sqrt(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Square root; NaN below zero.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::sqrt(e.in(0)); })
       .gradient("result", [](Gradient& g) { g.set(0, div(g.grad(), mul(g.result(), Scalar(2)))); });
   op("rsqrt(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("1 / sqrt(x).")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::rsqrt(e.in(0)); })
       .gradient("result", [](Gradient& g) {
@@ -112,42 +147,54 @@ RUSHLIGHT_OPERATORS(unary) {
         g.set(0, mul(mul(g.grad(), cube), Scalar(-0.5)));
       });
   op("sin(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Sine, in radians.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::sin(e.in(0)); });
   op("cos(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Cosine, in radians.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::cos(e.in(0)); });
   op("tan(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Tangent, in radians.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::tan(e.in(0)); })
       .gradient("result",
                 [](Gradient& g) { g.set(0, mul(g.grad(), add(square(g.result()), Scalar(1)))); });
   op("asin(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Inverse sine, in radians.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::asin(e.in(0)); });
   op("acos(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Inverse cosine, in radians.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::acos(e.in(0)); });
   op("atan(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Inverse tangent, in radians.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::atan(e.in(0)); });
   op("sinh(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Hyperbolic sine.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::sinh(e.in(0)); });
   op("cosh(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Hyperbolic cosine.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::cosh(e.in(0)); });
   op("tanh(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Hyperbolic tangent.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::tanh(e.in(0)); })
       .gradient("result", [](Gradient& g) { g.set(0, tanh_backward(g.grad(), g.result())); });
   op("asinh(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Inverse hyperbolic sine.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::asinh(e.in(0)); });
   op("acosh(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Inverse hyperbolic cosine; NaN below 1.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::acosh(e.in(0)); });
   op("atanh(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("Inverse hyperbolic tangent; infinite at -1 and 1.")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::atanh(e.in(0)); });
   op("erf(Tensor self) -> Tensor", kUnary)
@@ -167,6 +214,7 @@ RUSHLIGHT_OPERATORS(unary) {
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::digamma(e.in(0)); })
       .gradient("self", [](Gradient& g) { g.set(0, mul(g.grad(), polygamma(1, g.tensor(0)))); });
   op("sigmoid(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("1 / (1 + exp(-x)).")
       .elementwise(Rule::Float, [](Elementwise& e) { return loop::sigmoid(e.in(0)); })
       .gradient("result", [](Gradient& g) { g.set(0, sigmoid_backward(g.grad(), g.result())); });
@@ -181,11 +229,13 @@ RUSHLIGHT_OPERATORS(unary) {
         return loop::log(x / (1.0 - x));
       });
   op("reciprocal(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("1 / x.")
       .elementwise(Rule::Float, [](Elementwise& e) { return 1.0 / e.in(0); })
       .gradient("result",
                 [](Gradient& g) { g.set(0, neg(mul(g.grad(), mul(g.result(), g.result())))); });
   op("_square(Tensor self) -> Tensor", kInternal)
+      .complex()
       .doc("square of numbers.")
       .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) * e.in(0); });
   op("square(Tensor self) -> Tensor", kUnary)
@@ -196,6 +246,7 @@ RUSHLIGHT_OPERATORS(unary) {
       .casts_out()
       .node("PowBackward0");
   op("neg(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("-x.")
       .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {
         if (e.dtype() == DType::Bool) {
@@ -208,16 +259,16 @@ RUSHLIGHT_OPERATORS(unary) {
       });
   op("abs(Tensor self) -> Tensor", kUnary)
       .doc("Absolute value.")
-      .elementwise(
-          Rule::Promote,
-          [](Elementwise& e) { return is_signed(e.dtype()) ? loop::abs(e.in(0)) : e.in(0); })
-      .check(expect_not_bool);
+      .real_of_complex()
+      .elementwise(Rule::Promote, abs_body)
+      .check(check_abs);
   op("sign(Tensor self) -> Tensor", kUnary)
       .doc("-1, 0 or 1 by the sign of each element.")
       .elementwise(Rule::Promote, sign_body);
   op("sgn(Tensor self) -> Tensor", kUnary)
-      .doc("sign for real numbers.")
-      .elementwise(Rule::Promote, sign_body);
+      .doc("sign for real numbers; z / |z| for complex ones, 0 at zero.")
+      .complex(ComplexRule::Own)
+      .elementwise(Rule::Promote, sgn_body);
   op("floor(Tensor self) -> Tensor", kUnary)
       .doc("The largest integer not above each element.")
       .elementwise(Rule::Promote, keep_integers<loop::floor>)
@@ -253,6 +304,7 @@ RUSHLIGHT_OPERATORS(unary) {
       .doc("Radians to degrees.")
       .elementwise(Rule::Float, [](Elementwise& e) { return e.in(0) * 57.29577951308232; });
   op("sinc(Tensor self) -> Tensor", kUnary)
+      .complex()
       .doc("sin(pi x) / (pi x), 1 at zero.")
       .elementwise(Rule::Float, [](Elementwise& e) {
         Expr scaled = e.in(0) * 3.141592653589793;
@@ -272,16 +324,19 @@ RUSHLIGHT_OPERATORS(unary) {
       .doc("Replaces NaN by `nan` (0) and infinities by `posinf`, `neginf` (the largest values).")
       .elementwise(Rule::Promote, nan_to_num_body);
   op("isnan(Tensor self) -> Tensor", kFunction | kMethod)
+      .complex(ComplexRule::Own)
       .doc("Whether each element is NaN.")
       .elementwise(Rule::Compare, [](Elementwise& e) {
         return floating(e) ? loop::isnan(e.in(0)) : loop::constant_int(0, DType::Bool);
       });
   op("isinf(Tensor self) -> Tensor", kFunction | kMethod)
+      .complex(ComplexRule::Own)
       .doc("Whether each element is infinite.")
       .elementwise(Rule::Compare, [](Elementwise& e) {
         return floating(e) ? loop::isinf(e.in(0)) : loop::constant_int(0, DType::Bool);
       });
   op("isfinite(Tensor self) -> Tensor", kFunction | kMethod)
+      .complex(ComplexRule::Own)
       .doc("Whether each element is neither infinite nor NaN.")
       .elementwise(Rule::Compare, [](Elementwise& e) {
         return floating(e) ? ~(loop::isinf(e.in(0)) | loop::isnan(e.in(0)))
@@ -322,6 +377,7 @@ RUSHLIGHT_OPERATORS(unary) {
                    })
       .not_differentiable();
   op("logical_not(Tensor self) -> Tensor", kUnary | kLeafOut)
+      .complex(ComplexRule::Own)
       .doc("Whether each element is zero.")
       .elementwise(Rule::Logical, [](Elementwise& e) { return ~e.in(0); });
 }

@@ -169,10 +169,7 @@ Tensor matrix_transpose(const Tensor& self, std::string_view name) {
 }
 
 Tensor adjoint_view(const Tensor& self, std::string_view name) {
-  if (self.is_complex()) {
-    fail(ErrorKind::NotImplemented, name, "not implemented for '", self.dtype(), "'");
-  }
-  return matrix_transpose(self, name);
+  return matrix_transpose(conj(self), name);
 }
 
 Tensor matrix_h_view(const Tensor& self) {

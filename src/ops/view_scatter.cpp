@@ -233,6 +233,7 @@ RUSHLIGHT_OPERATORS(view_scatter) {
   op("_as_strided_backward(Tensor grad, int[] input_sizes, int[] input_strides, int input_offset, "
      "int[] stride, int offset) -> Tensor",
      kInternal)
+      .by_parts()
       .doc("The gradient of as_strided.")
       .kernel(as_strided_back)
       .gradient("", [](Gradient& g) {
@@ -242,6 +243,7 @@ RUSHLIGHT_OPERATORS(view_scatter) {
   op("_as_strided_read(Tensor self, int[] self_strides, int self_offset, int[] size, int[] stride, "
      "int offset) -> Tensor",
      kInternal)
+      .by_parts()
       .doc("What as_strided shows of memory that holds `self` with these strides.")
       .kernel(as_strided_read)
       .gradient("", [](Gradient& g) {

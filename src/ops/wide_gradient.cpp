@@ -21,14 +21,8 @@ Tensor rounded(const Tensor& x, DType dtype) {
   return is_reduced_floating(dtype) ? to(x, dtype) : x;
 }
 
-const Tensor& WideGradient::grad(int i) const {
-  for (const auto& [result, tensor] : grads_) {
-    if (result == i) {
-      return tensor;
-    }
-  }
-  grads_.emplace_back(i, widened(inner_.grad(i)));
-  return grads_.back().second;
+Tensor WideGradient::incoming(const Tensor& grad) const {
+  return widened(grad);
 }
 
 Tensor WideGradient::tensor(int argument) const {

@@ -4,42 +4,26 @@
 // softmax) little of the result is left, least of all after it has been differentiated again.
 #pragma once
 
-#include <deque>
 #include <functional>
 
-#include "ops/gradient.h"
+#include "ops/gradient_view.h"
 
 namespace rushlight {
 
 // A gradient whose halves are floats; what is set is converted back by the gradient behind it.
-class WideGradient final : public Gradient {
+class WideGradient final : public GradientView {
  public:
-  explicit WideGradient(Gradient& inner) : inner_(inner) {}
+  explicit WideGradient(Gradient& inner) : GradientView(inner) {}
 
-  const Tensor& grad(int i = 0) const override;
-  const Operator& op() const override { return inner_.op(); }
-  bool needs(int argument) const override { return inner_.needs(argument); }
-  const Value& value(int argument) const override { return inner_.value(argument); }
   Tensor tensor(int argument) const override;
   Tensor result(int i = 0) const override;
   TensorList tensors(int argument) const override;
-  IntArrayRef sizes(int argument) const override { return inner_.sizes(argument); }
   DType dtype(int argument) const override;
-  IntArrayRef result_sizes(int i = 0) const override { return inner_.result_sizes(i); }
   DType result_dtype(int i = 0) const override;
-  IntArrayRef item_sizes(int argument, int item) const override {
-    return inner_.item_sizes(argument, item);
-  }
-  int item_count(int argument) const override { return inner_.item_count(argument); }
   DType item_dtype(int argument, int item) const override;
-  void set(int argument, Tensor gradient) override { inner_.set(argument, std::move(gradient)); }
-  void set_list(int argument, TensorList gradients) override {
-    inner_.set_list(argument, std::move(gradients));
-  }
 
  private:
-  Gradient& inner_;
-  mutable std::deque<std::pair<int, Tensor>> grads_;  // by result; those asked for are referred to
+  Tensor incoming(const Tensor& grad) const override;
 };
 
 // Carries `rule` out in float where the gradient is of a half type.

@@ -63,6 +63,32 @@ def _check_inputs(inputs: tuple) -> None:
             )
 
 
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_complex()
+
+
+def _on_pairs(function: Callable, inputs: tuple) -> tuple[Callable, tuple]:
+    """The function and its inputs with pairs of real numbers in place of complex ones, for which
+    the convention of gradients is that of real numbers.
+    """
+    complex_at = [_is_differentiable(value) and value.is_complex() for value in inputs]
+
+    def on_pairs(*values: Any) -> tuple:
+        with torch.enable_grad():
+            given = [
+                torch.view_as_complex(value) if pairs else value
+                for value, pairs in zip(values, complex_at, strict=True)
+            ]
+        outputs = _tuple(function(*given))
+        return tuple(torch.view_as_real(o) if _is_complex(o) else o for o in outputs)
+
+    pairs = tuple(
+        torch.view_as_real(value.detach()).requires_grad_() if pairs else value
+        for value, pairs in zip(inputs, complex_at, strict=True)
+    )
+    return on_pairs, pairs
+
+
 class _Function:
     """The function with its differentiable inputs and outputs picked out."""
 
@@ -254,7 +280,7 @@ def _check_dtypes(checked: _Function) -> None:
 
 def _check(function: Callable, inputs: tuple, settings: dict) -> None:
     _check_inputs(inputs)
-    checked = _Function(function, inputs)
+    checked = _Function(*_on_pairs(function, inputs))
     if not any(isinstance(output, Tensor) for output in checked.outputs):
         raise ValueError(
             "Expected at least one of the outputs to be a tensor, got "
@@ -302,8 +328,8 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of func, for inputs in float64 that require grad, are those of finite
-    differences of step `eps`: |analytical - numerical| <= atol + rtol * |numerical|.
+    """Whether the gradients of func, for inputs in float64 or complex128 that require grad, are
+    those of finite differences of step `eps`: |analytical - numerical| <= atol + rtol * |numerical|.
 
     Raises GradcheckError where not, or gives False where raise_exception is off.
     """
