@@ -8,6 +8,7 @@ its first dimension, and may itself be batched at a level further out.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,7 +37,7 @@ def deepest(value: Any) -> Level | None:
     found = None
     for tensor in _tensors(value):
         level = tensor._level
-        if level in _levels and (found is None or level.depth > found.depth):
+        if level in _own.levels and (found is None or level.depth > found.depth):
             found = level
     return found
 
@@ -68,12 +69,19 @@ def without_overrides() -> Iterator[None]:
         _C._set_torch_function_state(state)
 
 
-_levels: list[Level] = []
+class _Own(threading.local):
+    """A thread's levels in force, outermost first."""
+
+    def __init__(self) -> None:
+        self.levels: list[Level] = []
+
+
+_own = _Own()
 
 
 def active_levels() -> list[Level]:
-    """The levels in force, outermost first."""
-    return list(_levels)
+    """The levels in force in this thread, outermost first."""
+    return list(_own.levels)
 
 
 class Level(TorchFunctionMode):
@@ -86,14 +94,14 @@ class Level(TorchFunctionMode):
         self.depth = 0
 
     def __enter__(self) -> Level:
-        self.depth = len(_levels) + 1
-        _levels.append(self)
+        self.depth = len(_own.levels) + 1
+        _own.levels.append(self)
         super().__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
-        _levels.remove(self)
+        _own.levels.remove(self)
 
     def __torch_function__(
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -109,11 +117,11 @@ class Level(TorchFunctionMode):
     def suspended(self) -> Iterator[None]:
         """Functions do not come to this level, which must be the innermost."""
         _C._pop_torch_function_stack()
-        _levels.remove(self)
+        _own.levels.remove(self)
         try:
             yield
         finally:
-            _levels.append(self)
+            _own.levels.append(self)
             _C._push_on_torch_function_stack(self)
 
     def wrap(self, value: Any) -> Any:

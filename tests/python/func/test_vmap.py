@@ -1,5 +1,7 @@
 """vmap: arguments, results, randomness, and what it refuses."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import rushlight as torch
 from rushlight.func import grad, vmap
@@ -238,3 +240,15 @@ def test_rows_of_gradients():
     torch.testing.assert_close(found, torch.diag(2 * value.detach()))
     found = vmap(lambda row: torch.autograd.grad(result, value, row, retain_graph=True)[0])(rows)
     torch.testing.assert_close(found, torch.diag(2 * value.detach()))
+
+
+def test_threads_have_levels_of_their_own():
+    x = torch.randn(8, 5)
+
+    def nested(x):
+        return torch.vmap(torch.vmap(lambda a, b: a * b.sin(), (0, None)), (None, 0))(x[0], x[1])
+
+    want = nested(x)
+    with ThreadPoolExecutor(4) as pool:
+        for got in pool.map(nested, [x] * 200):
+            assert torch.equal(got, want)
