@@ -136,24 +136,28 @@ struct ThreadCache {
   ~ThreadCache() { flush(); }
 };
 
-// On the heap: thread-local space of a library that is loaded late is scarce.
+// On the heap: thread-local space of a library that is loaded late is scarce. Both have no
+// destructors, so that blocks which outlive this thread's, as those of static tensors do, find what
+// the owner leaves here; a compiler drops what a destructor writes to its own object.
+thread_local ThreadCache* own_cache = nullptr;
+thread_local bool cache_ended = false;
+
 struct ThreadCacheOwner {
-  ThreadCache* cache = nullptr;
-  bool ended = false;
   ~ThreadCacheOwner() {
-    delete cache;
-    cache = nullptr;
-    ended = true;
+    delete own_cache;
+    own_cache = nullptr;
+    cache_ended = true;
   }
 };
 
 // Null once this thread's destructors have run.
 ThreadCache* thread_cache() {
-  thread_local ThreadCacheOwner owner;
-  if (owner.cache == nullptr && !owner.ended) {
-    owner.cache = new ThreadCache;
+  if (own_cache == nullptr && !cache_ended) {
+    thread_local ThreadCacheOwner owner;
+    static_cast<void>(owner);
+    own_cache = new ThreadCache;
   }
-  return owner.cache;
+  return own_cache;
 }
 
 void* take_cached(int index) {
