@@ -166,6 +166,7 @@ void Fused::bind(const graph::Segment& segment, bool pointers, Bound& bound) con
       auto& to = bound.points->operands[static_cast<size_t>(bound.points->operand_count++)];
       to.data = data;
       to.element_size = item;
+      to.unit = 1;
       std::copy(place.strides.begin(), place.strides.end(), to.strides);
     } else {
       RowOperand to;
