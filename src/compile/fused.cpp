@@ -294,7 +294,7 @@ void Fused::run_with_product(graph::Segment& segment) {
       graph, product, [&](int value) { return graph::tensor_of(segment, value); });
   Bound bound;
   bind(segment, true, bound);
-  int64_t cols = out.dim() == 0 ? 1 : out.sizes().back();
+  int64_t cols = product_columns(*product.op, arguments.data(), out);
   int64_t rows = cols == 0 ? 0 : out.numel() / cols;
   // The operand that is the product, element beside element.
   int place = -1;

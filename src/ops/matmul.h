@@ -13,9 +13,11 @@ class Operator;
 bool is_product(const Operator& op);
 
 // Runs a product into `out`, contiguous and of the result's shape, and tells `done` of each block
-// of it, seen as a matrix whose rows are those of the last dimension.
+// of it, seen as a matrix of `product_columns`: the last dimension, or one where the weight is a
+// vector.
 void run_product(const Operator& op, const Value* arguments, const Tensor& out,
                  const BlockDone& done);
+int64_t product_columns(const Operator& op, const Value* arguments, const Tensor& out);
 
 // What the operators share.
 namespace products {

@@ -91,6 +91,11 @@ bool is_product(const Operator& op) {
   return name == "mm" || name == "addmm" || name == "linear";
 }
 
+int64_t product_columns(const Operator& op, const Value* arguments, const Tensor& out) {
+  const bool vector = op.name() == "linear" && arguments[1].tensor().dim() == 1;
+  return out.dim() == 0 || vector ? 1 : out.sizes().back();
+}
+
 void run_product(const Operator& op, const Value* arguments, const Tensor& out,
                  const BlockDone& done) {
   if (op.name() == "mm") {

@@ -21,6 +21,8 @@ FUNCTIONS = {
     "addmm": lambda x, w, b, r: torch.addmm(b, x, w.t(), beta=0.5, alpha=2).sigmoid(),
     "halves": lambda x, w, b, r: F.gelu(F.linear(x.bfloat16(), w.bfloat16())).float(),
     "a vector": lambda x, w, b, r: F.relu(x @ w[0]),
+    "a weight that is a vector": lambda x, w, b, r: F.linear(x[:7], w[0]).exp2(),
+    "a vector and a matrix": lambda x, w, b, r: F.linear(x[0], w, b).exp2(),
     "the product and its transpose": lambda x, w, b, r: (x @ x.t()) + (x @ x.t()).t(),
     "the product seen twice": lambda x, w, b, r: (lambda y: F.relu(y) + y[0])(x @ w.t()),
     "a product of what the kernel writes": lambda x, w, b, r: F.relu(x @ w.t()) @ w,
