@@ -329,7 +329,8 @@ def gradcheck(
     masked: bool | None = None,
 ) -> bool:
     """Whether the gradients of func, for inputs in float64 or complex128 that require grad, are
-    those of finite differences of step `eps`: |analytical - numerical| <= atol + rtol * |numerical|.
+    those of finite differences of step `eps`: |analytical - numerical| <= atol + rtol
+    * |numerical|.
 
     Raises GradcheckError where not, or gives False where raise_exception is off.
     """
