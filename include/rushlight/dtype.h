@@ -1,7 +1,7 @@
 // Element types. One table drives the enum, sizes, names, promotion and printing.
 //
 // Half types (f16, bf16) are storage types: arithmetic on them is done in f32 and rounded once, to
-// nearest even, when the result is stored. Float8 types are for storage, copies and printing.
+// nearest even, when the result is stored. Float8 types are for storage, copies, casts.
 #pragma once
 
 #include <complex>
