@@ -261,3 +261,18 @@ def test_compiled() -> None:
 
     x = real(3, 10)
     assert torch.equal(torch.compile(smooth)(x), smooth(x))
+
+
+def test_compiled_transforms_have_eager_s_bits():
+    def function(x):
+        z = torch.fft.rfft(x.sin(), norm="ortho")
+        return torch.fft.irfft(z, n=x.shape[-1]).tanh() + torch.fft.fft(x).real
+
+    compiled = torch.compile(function)
+    seen = []
+    for call in (function, compiled, compiled):
+        x = torch.linspace(-1, 1, 60).reshape(4, 15).requires_grad_()
+        y = call(x)
+        seen.append([y, torch.autograd.grad(y.sum(), x)[0]])
+    for other in seen[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(seen[0], other))
