@@ -79,13 +79,17 @@ void check_parts(const Tensor& real, const Tensor& imag) {
     fail(ErrorKind::Runtime, "", "Expected object of scalar type ", scalar_type_name(real.dtype()),
          " but got scalar type ", scalar_type_name(imag.dtype()), " for second argument");
   }
+}
+
+void refuse_half(const Tensor& real, std::string_view op) {
   if (real.dtype() == DType::Float16) {
-    fail(ErrorKind::NotImplemented, "complex", "complex32 is not offered");
+    fail(ErrorKind::NotImplemented, op, "not implemented for 'Half': complex32 is not offered");
   }
 }
 
 Tensor complex_of_parts(const Tensor& real, const Tensor& imag) {
   check_parts(real, imag);
+  refuse_half(real, "complex");
   const DType dtype = complex_of(real.dtype());
   const IntList sizes = broadcast_shapes(real.sizes(), imag.sizes(), "complex");
   const Tensor made = make_tensor(sizes, dtype, real.device());
@@ -95,6 +99,13 @@ Tensor complex_of_parts(const Tensor& real, const Tensor& imag) {
     kernels::copy(views::select(pairs, -1, 1), views::expand(imag, sizes));
   }
   return made;
+}
+
+// Checked before any arithmetic, which would promote two dtypes to one.
+Tensor complex_of_polar(const Tensor& abs, const Tensor& angle) {
+  check_parts(abs, angle);
+  refuse_half(abs, "polar");
+  return complex(mul(abs, cos(angle)), mul(abs, sin(angle)));
 }
 
 void check_complex_out(const Invocation& inv) {
@@ -143,6 +154,11 @@ RUSHLIGHT_OPERATORS(complex_view) {
                   g.set(0, select(pairs, -1, 0));
                   g.set(1, select(pairs, -1, 1));
                 })
+      .check(check_complex_out);
+  op("polar(Tensor abs, Tensor angle) -> Tensor", kFunction | kOut)
+      .doc("Complex numbers of given absolute values and angles (radians).")
+      .composition(complex_of_polar)
+      .node("PolarBackward0")
       .check(check_complex_out);
   op("real(Tensor(a) self) -> Tensor(a)", kFunction)
       .doc("The real parts: a view; the tensor itself, where it is real.")
