@@ -114,7 +114,7 @@ Divisors divisors(const Tensor& target, const Tensor& class_weight, int64_t igno
     return {static_cast<double>(rows), static_cast<double>(rows)};
   }
   Divisors made{0, 0};
-  Tensor weights = class_weight.defined() ? to(class_weight, DType::Float64) : Tensor();
+  Tensor weights = class_weight.defined() ? contiguous(to(class_weight, DType::Float64)) : Tensor();
   const int64_t* values = target.data_ptr<int64_t>();
   for (int64_t i = 0; i < target.numel(); ++i) {
     if (values[i] != ignored) {

@@ -239,6 +239,28 @@ def test_threads_do_not_show():
             assert torch.equal(first, second)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("probabilities", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_operands_with_gaps_between_their_elements(dtype, probabilities, reduction):
+    def spread(x):
+        wide = torch.full((*x.shape[:-1], 2 * x.shape[-1]), 1, dtype=x.dtype)
+        wide[..., ::2] = x
+        return wide[..., ::2]
+
+    given = operands(6, 5, 4, (3,), dtype, True, probabilities, True)
+    x, w, b, target, weight = map(spread, given)
+    assert not weight.is_contiguous()
+    loss = F.linear_cross_entropy(
+        x, w, target, linear_bias=b, weight=weight, reduction=reduction, z_loss=0.1
+    )
+    x, w, b, target, weight = given
+    expected = F.linear_cross_entropy(
+        x, w, target, linear_bias=b, weight=weight, reduction=reduction, z_loss=0.1
+    )
+    assert torch.equal(loss, expected)
+
+
 def test_strided_operands():
     x = torch.randn(4, 9).t()
     w = torch.randn(4, 7, 2).permute(1, 2, 0)
