@@ -1,4 +1,4 @@
-// Symmetric matrices that need not be definite.
+// Symmetric and Hermitian matrices that need not be definite.
 #include <rushlight/generated/functions.h>
 
 #include "kernels/copy.h"
@@ -17,21 +17,21 @@ std::string singular_text(int32_t code) {
              "using it on ldl_solve would result in a division by zero.");
 }
 
-std::tuple<Tensor, Tensor, Tensor> factor(const Tensor& a, bool, bool check_errors) {
-  check_square_input(a, "torch.linalg.ldl_factor_ex");
+std::tuple<Tensor, Tensor, Tensor> factor(const Tensor& a, bool hermitian, bool check_errors) {
+  check_square_field(a, "torch.linalg.ldl_factor_ex");
   const int64_t n = columns_of(a);
   const IntList batch = batch_sizes(a);
   const Tensor ld = copy_columns(a);
   const Tensor pivots = make_tensor(with_tail(batch, {n}), DType::Int32, a.device());
   const Tensor info = make_tensor(batch, DType::Int32, a.device());
   if (!a.is_meta()) {
-    with_precision(a.dtype(), [&](auto kind) {
+    with_field(a.dtype(), [&](auto kind) {
       using T = decltype(kind);
       const double work = static_cast<double>(n) * static_cast<double>(n * n) / 3;
       for_each_matrix(info.numel(), work, [&](int64_t i) {
         T* matrix = ld.data_ptr<T>() + i * n * n;
         info.data_ptr<int32_t>()[i] =
-            kernels::ldl_factor(n, matrix, n, pivots.data_ptr<int32_t>() + i * n);
+            kernels::ldl_factor(hermitian, n, matrix, n, pivots.data_ptr<int32_t>() + i * n);
         for (int64_t j = 1; j < n; ++j) {
           std::fill(matrix + j * n, matrix + j * n + j, T(0));
         }
@@ -57,11 +57,11 @@ void check_pivots(const Tensor& pivots, int64_t n) {
   }
 }
 
-Tensor solve_of(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool) {
+Tensor solve_of(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian) {
   constexpr std::string_view kName = "torch.linalg.ldl_solve";
   check_matrix(b, kName, "B");
   check_square(ld, kName, "LD");
-  check_precision(ld, kName);
+  check_field(ld, kName);
   if (rows_of(b) != rows_of(ld)) {
     fail(ErrorKind::Runtime, "", "Incompatible matrix sizes for ", kName, ": each A matrix is ",
          rows_of(ld), " by ", columns_of(ld), " but each b matrix is ", rows_of(b), " by ",
@@ -87,11 +87,11 @@ Tensor solve_of(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool) {
   const Tensor factors = copy_columns(expand_batch(ld, batch));
   const Tensor rows = kernels::as_contiguous(expand(pivots, with_tail(batch, {n})));
   check_pivots(rows, n);
-  with_precision(ld.dtype(), [&](auto kind) {
+  with_field(ld.dtype(), [&](auto kind) {
     using T = decltype(kind);
     const double work = 2 * static_cast<double>(n) * static_cast<double>(n * columns);
     for_each_matrix(count_of(batch), work, [&](int64_t i) {
-      kernels::ldl_solve(n, columns, factors.data_ptr<T>() + i * n * n, n,
+      kernels::ldl_solve(hermitian, n, columns, factors.data_ptr<T>() + i * n * n, n,
                          rows.data_ptr<int32_t>() + i * n, x.data_ptr<T>() + i * n * columns, n);
     });
   });

@@ -213,7 +213,11 @@ Tensor ormqr_of(const Tensor& v, const Tensor& tau, const Tensor& c, bool left, 
   }
   check_same_dtype(v, tau, kName, "input", "tau");
   check_same_dtype(v, c, kName, "input", "other");
-  check_precision(v, kName);
+  check_field(v, kName);
+  if (!left && c.is_complex()) {  // C Q is (Q^H C^H)^H
+    const DoorGuard guard(0, ~0U);
+    return copy_columns(turned(ormqr_of(v, tau, turned(c), true, !transpose)));
+  }
   const Tensor made = copy_columns(c);
   if (made.is_meta() || made.numel() == 0) {
     return made;
@@ -222,7 +226,7 @@ Tensor ormqr_of(const Tensor& v, const Tensor& tau, const Tensor& c, bool left, 
   const Tensor factors = kernels::as_contiguous(tau);
   const int64_t k = tau.sizes().back();
   const int64_t area = rows_of(c) * columns_of(c);
-  with_precision(v.dtype(), [&](auto kind) {
+  with_field(v.dtype(), [&](auto kind) {
     using T = decltype(kind);
     for_each_matrix(count_of(batch_sizes(v)), work_of(m, area / m), [&](int64_t i) {
       const auto matrix = kernels::by_columns(made.data_ptr<T>() + i * area, rows_of(c));
@@ -243,18 +247,14 @@ struct ReflectorGradient {
 
 // In double: reflectors that are not reflections, with any tau, make large terms that cancel.
 Tensor widened(const Tensor& x) {
-  if (x.is_complex()) {
-    fail(ErrorKind::NotImplemented, "linalg.householder_product",
-         "its gradient is not implemented for '", scalar_type_name(x.dtype()), "'");
-  }
-  return to(x, DType::Float64);
+  return to(x, x.is_complex() ? DType::Complex128 : DType::Float64);
 }
 
-// Of H(0) H(1) ... H(k - 1) C, or, where `reversed`, H(k - 1) ... H(0) C, from the gradient of this
-// product. One reflector after another: each term is the gradient of what stands to the left of it
-// times what stands to the right.
+// Of H(0) H(1) ... H(k - 1) C, or, where `adjoint`, H(k - 1)^H ... H(0)^H C, from the gradient of
+// this product. One reflector after another: each term is the gradient of what stands to the left
+// of it times what stands to the right.
 ReflectorGradient reflector_gradient(const Tensor& v, const Tensor& tau, const Tensor& c,
-                                     Tensor grad, bool reversed) {
+                                     Tensor grad, bool adjoint) {
   const int64_t m = rows_of(v);
   const int64_t k = tau.size(-1);
   TensorList vectors;
@@ -264,16 +264,18 @@ ReflectorGradient reflector_gradient(const Tensor& v, const Tensor& tau, const T
     const Tensor below = narrow(column, -2, i + 1, m - i - 1);
     Tensor whole = constant_pad_nd(below, {0, 0, 1, 0}, Scalar(1));
     vectors.push_back(i > 0 ? constant_pad_nd(whole, {0, 0, i, 0}, Scalar(0)) : whole);
-    factors.push_back(unsqueeze(narrow(tau, -1, i, 1), -1));
+    const Tensor factor = unsqueeze(narrow(tau, -1, i, 1), -1);
+    factors.push_back(adjoint ? conj(factor) : factor);
   }
-  const auto number = [&](int64_t i) { return static_cast<size_t>(reversed ? k - 1 - i : i); };
-  const auto reflected = [&](size_t i, const Tensor& x) {
-    return sub(x, mul(factors[i], matmul(vectors[i], matmul(turned(vectors[i]), x))));
+  const auto number = [&](int64_t i) { return static_cast<size_t>(adjoint ? k - 1 - i : i); };
+  const auto reflected = [&](size_t i, const Tensor& factor, const Tensor& x) {
+    return sub(x, mul(factor, matmul(vectors[i], matmul(turned(vectors[i]), x))));
   };
   TensorList right(static_cast<size_t>(k) + 1);
   right[static_cast<size_t>(k)] = c;
   for (int64_t i = k; i-- > 0;) {
-    right[static_cast<size_t>(i)] = reflected(number(i), right[static_cast<size_t>(i) + 1]);
+    const size_t at = number(i);
+    right[static_cast<size_t>(i)] = reflected(at, factors[at], right[static_cast<size_t>(i) + 1]);
   }
   TensorList of_vectors(static_cast<size_t>(k));
   TensorList of_factors(static_cast<size_t>(k));
@@ -282,10 +284,12 @@ ReflectorGradient reflector_gradient(const Tensor& v, const Tensor& tau, const T
     const Tensor& beyond = right[static_cast<size_t>(i) + 1];
     const Tensor through = matmul(turned(beyond), vectors[at]);
     const Tensor back = matmul(turned(grad), vectors[at]);
-    of_factors[at] = neg(squeeze(matmul(turned(back), through), -1));
-    const Tensor whole = neg(mul(factors[at], add(matmul(grad, through), matmul(beyond, back))));
-    of_vectors[at] = whole;
-    grad = reflected(at, grad);
+    const Tensor of_factor = neg(squeeze(matmul(turned(back), through), -1));
+    of_factors[at] = adjoint ? conj(of_factor) : of_factor;
+    const Tensor turned_factor = conj(factors[at]);
+    of_vectors[at] =
+        neg(add(mul(turned_factor, matmul(grad, through)), mul(factors[at], matmul(beyond, back))));
+    grad = reflected(at, turned_factor, grad);
   }
   ReflectorGradient made;
   made.c = grad;
@@ -376,7 +380,7 @@ RUSHLIGHT_OPERATORS(linalg_qr) {
   op("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> "
      "Tensor",
      kFunction | kMethod | kOut)
-      .doc("The product of Householder reflectors, or its transpose, with a matrix.")
+      .doc("The product of Householder reflectors, or its adjoint, with a matrix.")
       .kernel(ormqr_of)
       .gradient("self input2 input3", ormqr_gradient);
 }

@@ -223,13 +223,27 @@ Tensor layer_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weigh
   return count == 1 ? out : reshape(out, input.sizes());
 }
 
+// The squares are x^2, not |x|^2, as PyTorch has them: a function that is holomorphic in x.
+Tensor complex_rms_norm(const Tensor& input, IntArrayRef shape, const Tensor& weight, double eps) {
+  IntList dims;
+  for (int64_t d = -static_cast<int64_t>(shape.size()); d < 0; ++d) {
+    dims.push_back(d);
+  }
+  const Tensor squares = mean(square(input), dims, true, std::nullopt);
+  const Tensor normal = mul(input, rsqrt(add(squares, Scalar(eps))));
+  return weight.defined() ? mul(normal, weight) : normal;
+}
+
 Tensor rms_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weight,
                    std::optional<double> eps) {
   check_normalized("rms_norm", input, shape, weight, Tensor());
   size_t count = shape.size();
   // Of the dtype that is computed in: halves have float's.
-  double epsilon = eps.value_or(input.dtype() == DType::Float64 ? 2.220446049250313e-16
-                                                                : 1.1920928955078125e-07);
+  const bool wide = input.dtype() == DType::Float64 || input.dtype() == DType::Complex128;
+  double epsilon = eps.value_or(wide ? 2.220446049250313e-16 : 1.1920928955078125e-07);
+  if (input.is_complex()) {
+    return complex_rms_norm(input, shape, weight, epsilon);
+  }
   auto [out, scale] =
       _rms_norm(flatten_last(input, count), weight.defined() ? flatten_last(weight, count) : weight,
                 epsilon, -1, true);

@@ -50,7 +50,7 @@ def _input_mask(input: Tensor, mask: Tensor) -> Tensor:
 def _identity(op: str, dtype: DType) -> float:
     """What leaves the greatest (or least) of numbers of this dtype unchanged."""
     least = op not in ("amin", "argmin")
-    if dtype.is_floating_point:
+    if dtype.is_floating_point or (dtype.is_complex and op == "logsumexp"):
         return -torch.inf if least else torch.inf
     if dtype == torch.bool or dtype.is_complex:
         raise NotImplementedError(f"identity of {op} on {dtype} input")

@@ -267,3 +267,19 @@ def test_long_tensors_agree_with_short_ones():
     product = z * z.flip(0)
     close(product[-9:], (z.numpy() * z.numpy()[::-1])[-9:], torch.complex64)
     assert torch.equal(product[:50], z[:50] * z.flip(0)[:50])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rms_norm(dtype):
+    x, weight = numbers(2, 3, 4, dtype=dtype), numbers(3, 4, dtype=dtype, seed=1)
+    squares = (x * x).mean((-2, -1), keepdim=True)  # of the numbers, not of their magnitudes
+    eps = numpy.finfo("float32" if dtype == torch.complex64 else "float64").eps
+    expected = (x / (squares + float(eps)).sqrt() * weight).numpy()
+    close(torch.nn.functional.rms_norm(x, (3, 4), weight), expected, dtype)
+
+
+def test_gradients_of_rms_norm():
+    x, weight = numbers(2, 4).requires_grad_(), numbers(4, seed=1).requires_grad_()
+    function = lambda x, weight: torch.nn.functional.rms_norm(x, (4,), weight, eps=0.1)  # noqa: E731
+    assert torch.autograd.gradcheck(function, (x, weight))
+    assert torch.autograd.gradgradcheck(function, (x, weight))

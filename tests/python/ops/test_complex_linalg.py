@@ -60,6 +60,48 @@ def test_qr(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_ldl(n: int, dtype: torch.dtype, hermitian: bool) -> None:
+    whole = matrix(n, n, 2)
+    a = (whole + (whole.mH if hermitian else whole.mT)).to(dtype)
+    if n > 1:
+        a[0] -= torch.diag_embed(torch.diagonal(a[0]))  # forces blocks of two
+    factors, pivots = linalg.ldl_factor(a, hermitian=hermitian)
+    assert n == 1 or (pivots[0] < 0).any()
+    if hermitian:
+        assert (torch.diagonal(factors, 0, -2, -1).imag == 0).all()
+    b = matrix(n, 3, 2).to(dtype)
+    x = linalg.ldl_solve(factors, pivots, b, hermitian=hermitian)
+    tolerance = 1e-3 if dtype == torch.complex64 else 1e-9
+    numpy.testing.assert_allclose((a @ x).numpy(), b.numpy(), rtol=tolerance, atol=tolerance)
+
+
+def test_ldl_reads_the_lower_triangle_and_the_real_part_of_a_hermitian_diagonal() -> None:
+    whole = matrix(5)
+    a = whole + whole.mH
+    other = a.tril() + 1j * torch.eye(5, dtype=a.dtype) + matrix(5).triu(1)
+    for got, expected in zip(
+        linalg.ldl_factor(other, hermitian=True), linalg.ldl_factor(a, hermitian=True), strict=True
+    ):
+        assert torch.equal(got, expected)
+    _, _, info = linalg.ldl_factor_ex(torch.zeros(2, 2, dtype=a.dtype), hermitian=True)
+    assert info.item() == 1
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("transpose", [False, True])
+def test_products_with_reflectors(n: int, transpose: bool) -> None:
+    v, tau = torch.geqrf(matrix(n + 2, n, 2))
+    square = torch.cat([v, torch.zeros(2, n + 2, 2, dtype=v.dtype)], -1)
+    q = linalg.householder_product(square, tau)
+    q = q.mH if transpose else q
+    c = matrix(n + 2, 3, 2)
+    close(torch.ormqr(v, tau, c, True, transpose), q @ c)
+    close(torch.ormqr(v, tau, c.mH, False, transpose), c.mH @ q)
+
+
+@pytest.mark.parametrize("n", SIZES)
 def test_singular_values(n: int) -> None:
     for a in (matrix(n), matrix(n, n + 3), matrix(n + 3, n, 2)):
         for full in (False, True):
@@ -107,6 +149,20 @@ def test_gradients(name: str) -> None:
     x = value.clone().requires_grad_()
     assert torch.autograd.gradcheck(function, (x,))
     assert torch.autograd.gradgradcheck(function, (x,))
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_gradients_of_reflectors(left: bool, transpose: bool) -> None:
+    v, tau, c = (x.requires_grad_() for x in (matrix(4, 3, 2), matrix(2, 2), matrix(4, 3, 2)))
+    assert torch.autograd.gradcheck(linalg.householder_product, (v, tau))
+    assert torch.autograd.gradgradcheck(linalg.householder_product, (v, tau))
+
+    def product(v: torch.Tensor, tau: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        return torch.ormqr(v, tau, c if left else c.mT, left, transpose)
+
+    assert torch.autograd.gradcheck(product, (v, tau, c))
+    assert torch.autograd.gradgradcheck(product, (v, tau, c))
 
 
 def test_gradients_of_general_eigenvalues() -> None:

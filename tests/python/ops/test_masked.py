@@ -72,6 +72,9 @@ def test_normalize_and_logaddexp() -> None:
     total = M.logsumexp(X, 1, mask=MASK).tolist()
     assert total[0] == pytest.approx(math.log(math.exp(3) + math.exp(4)))
     assert total[2] == -math.inf
+    complex_total = M.logsumexp(X.to(torch.complex128), 1, mask=MASK)
+    assert complex_total.real.tolist() == pytest.approx(total)
+    assert complex_total.imag.tolist() == [0, 0, 0]
 
 
 def test_gradients_reach_the_valid_elements_only() -> None:
