@@ -1,6 +1,11 @@
-// rushlight.device: "cpu", "cpu:0" or "meta", as an object.
+// rushlight.device: "cpu", "cpu:0" or "meta", as an object. The other kinds of PyTorch can be
+// named, compared and stored, so that programs that choose among devices run; nothing can be put
+// there.
 #include <rushlight/device.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <string>
 
 #include "convert.h"
@@ -9,24 +14,90 @@
 namespace rushlight::python {
 namespace {
 
+constexpr std::array kAbsent = {
+    "cuda", "ipu",  "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",
+    "fpga", "maia", "xla", "lazy",   "vulkan", "mps",    "hpu",   "mtia", "privateuseone",
+};
+
+struct Named {
+  Device device;                 // of an absent kind: its index
+  const char* absent = nullptr;  // the kind, where there is none here
+  const char* kind() const {
+    return absent != nullptr ? absent : device.is_meta() ? "meta" : "cpu";
+  }
+  bool operator==(const Named& other) const {
+    return absent == other.absent && device.type == other.device.type &&
+           device.index == other.device.index;
+  }
+  std::string text() const {
+    const std::string name = kind();
+    return device.index < 0 ? name : name + ":" + std::to_string(device.index);
+  }
+};
+
 struct DeviceObject {
-  PyObject_HEAD Device device;
+  PyObject_HEAD Named named;
 };
 
 PyTypeObject* device_type = nullptr;
 
-const Device& value_of(PyObject* object) {
-  return reinterpret_cast<DeviceObject*>(object)->device;
+const Named& value_of(PyObject* object) {
+  return reinterpret_cast<DeviceObject*>(object)->named;
 }
 
-const char* kind_name(const Device& device) {
-  return device.is_meta() ? "meta" : "cpu";
-}
-
-PyObject* make_device(PyTypeObject* type, Device device) {
+PyObject* make_device(PyTypeObject* type, Named named) {
   auto* object = reinterpret_cast<DeviceObject*>(check(type->tp_alloc(type, 0)));
-  new (&object->device) Device(device);
+  new (&object->named) Named(named);
   return reinterpret_cast<PyObject*>(object);
+}
+
+Named parse(std::string_view text) {
+  const std::string_view kind = text.substr(0, text.find(':'));
+  const auto* found = std::find(kAbsent.begin(), kAbsent.end(), kind);
+  if (found == kAbsent.end()) {
+    return {Device(text)};
+  }
+  Named named{Device(), *found};
+  if (kind.size() < text.size()) {
+    const char* end = text.data() + text.size();
+    const auto [stop, error] =
+        std::from_chars(kind.data() + kind.size() + 1, end, named.device.index);
+    if (error != std::errc() || stop != end || named.device.index < 0) {
+      fail(ErrorKind::Runtime, "device", "Invalid device string: '", text, "'");
+    }
+  }
+  return named;
+}
+
+// What a device object or its text names; false for other objects.
+bool to_named(PyObject* object, Named* named) {
+  if (Py_TYPE(object) == device_type) {
+    *named = value_of(object);
+    return true;
+  }
+  if (PyUnicode_Check(object)) {
+    *named = parse(text_of(object));
+    return true;
+  }
+  if (PyLong_Check(object) && !PyBool_Check(object)) {
+    fail(ErrorKind::Runtime, "", "Cannot access accelerator device when none is available.");
+  }
+  return false;
+}
+
+// PyTorch without CUDA raises an AssertionError, which programs catch.
+[[noreturn]] void refuse(const Named& named) {
+  const std::string_view kind = named.absent;
+  if (kind == "cuda" || kind == "xpu" || kind == "mtia") {
+    std::string name(kind);
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c - 'a' + 'A'; });
+    PyErr_Format(PyExc_AssertionError,
+                 "Torch not compiled with %s enabled: there are the devices cpu and meta",
+                 name.c_str());
+    throw PythonError();
+  }
+  fail(ErrorKind::Runtime, "", "Rushlight is not linked with support for ", kind,
+       " devices: there are the devices cpu and meta");
 }
 
 PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -43,62 +114,61 @@ PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   return guarded([&] {
-    Device device;
-    if (!to_device(kind, &device)) {
+    Named named;
+    if (!to_named(kind, &named)) {
       fail(ErrorKind::Type, "", "device(): argument 'device' must be torch.device or str, not ",
            type_name(kind));
     }
     if (index != Py_None) {
-      if (device.index >= 0) {
+      if (named.device.index >= 0) {
         fail(ErrorKind::Runtime, "",
              "type (string) must not include an index because index was "
              "passed explicitly: ",
-             device.to_string());
+             named.text());
       }
-      device.index = static_cast<int8_t>(int_of(index, "device", "index"));
+      named.device.index = static_cast<int8_t>(int_of(index, "device", "index"));
     }
-    return make_device(type, device);
+    return make_device(type, named);
   });
 }
 
 PyObject* device_repr(PyObject* self) {
-  const Device& device = value_of(self);
-  if (device.index < 0) {
-    return PyUnicode_FromFormat("device(type='%s')", kind_name(device));
+  const Named& named = value_of(self);
+  if (named.device.index < 0) {
+    return PyUnicode_FromFormat("device(type='%s')", named.kind());
   }
-  return PyUnicode_FromFormat("device(type='%s', index=%d)", kind_name(device), device.index);
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", named.kind(), named.device.index);
 }
 
 PyObject* device_str(PyObject* self) {
-  return PyUnicode_FromString(value_of(self).to_string().c_str());
+  return PyUnicode_FromString(value_of(self).text().c_str());
 }
 
 Py_hash_t device_hash(PyObject* self) {
-  const Device& device = value_of(self);
-  return (static_cast<Py_hash_t>(device.type) << 8) | static_cast<uint8_t>(device.index);
+  const Named& named = value_of(self);
+  const auto kind = static_cast<Py_hash_t>(std::hash<std::string_view>()(named.kind()) >> 16);
+  return kind << 8 | static_cast<uint8_t>(named.device.index);
 }
 
 PyObject* device_compare(PyObject* a, PyObject* b, int op) {
   if (Py_TYPE(a) != device_type || Py_TYPE(b) != device_type || (op != Py_EQ && op != Py_NE)) {
     Py_RETURN_NOTIMPLEMENTED;
   }
-  const Device& x = value_of(a);
-  const Device& y = value_of(b);
-  bool same = x.type == y.type && x.index == y.index;
+  const bool same = value_of(a) == value_of(b);
   return PyBool_FromLong(same == (op == Py_EQ));
 }
 
 PyObject* device_kind(PyObject* self, void*) {
-  return PyUnicode_FromString(kind_name(value_of(self)));
+  return PyUnicode_FromString(value_of(self).kind());
 }
 
 PyObject* device_index(PyObject* self, void*) {
-  const Device& device = value_of(self);
-  return device.index < 0 ? py_none() : PyLong_FromLong(device.index);
+  const int8_t index = value_of(self).device.index;
+  return index < 0 ? py_none() : PyLong_FromLong(index);
 }
 
 PyObject* device_reduce(PyObject* self, PyObject*) {
-  return Py_BuildValue("O(s)", device_type, value_of(self).to_string().c_str());
+  return Py_BuildValue("O(s)", device_type, value_of(self).text().c_str());
 }
 
 // As a context, a device is the default of factory functions; the Python side keeps the stack.
@@ -124,7 +194,8 @@ PyMethodDef methods[] = {
 };
 
 PyGetSetDef properties[] = {
-    {"type", device_kind, nullptr, "The kind of device: 'cpu' or 'meta'.", nullptr},
+    {"type", device_kind, nullptr, "The kind of device: 'cpu', 'meta', or one that is not here.",
+     nullptr},
     {"index", device_index, nullptr, "Which device of its kind, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -150,22 +221,19 @@ const Part part(Stage::Types, fill);
 }  // namespace
 
 PyObject* device_object(Device device) {
-  return make_device(device_type, device);
+  return make_device(device_type, {device});
 }
 
 bool to_device(PyObject* object, Device* device) {
-  if (Py_TYPE(object) == device_type) {
-    *device = value_of(object);
-    return true;
+  Named named;
+  if (!to_named(object, &named)) {
+    return false;
   }
-  if (PyUnicode_Check(object)) {
-    *device = Device(text_of(object));
-    return true;
+  if (named.absent != nullptr) {
+    refuse(named);
   }
-  if (PyLong_Check(object) && !PyBool_Check(object)) {
-    fail(ErrorKind::Runtime, "", "Cannot access accelerator device when none is available.");
-  }
-  return false;
+  *device = named.device;
+  return true;
 }
 
 }  // namespace rushlight::python

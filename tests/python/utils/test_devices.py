@@ -1,6 +1,8 @@
 """Devices that are not in the build, the CPU's streams, and settings of other libraries."""
 
+import copy
 import inspect
+import pickle
 
 import pytest
 import rushlight as torch
@@ -163,3 +165,40 @@ def test_conversions_that_make_new_parameters():
     assert layer.weight is not before and before.dtype == torch.float32
     again = layer.weight
     assert layer.float().weight is again
+
+
+def test_absent_devices_can_be_named():
+    device = torch.device("cuda", 1)
+    assert (device.type, device.index, str(device)) == ("cuda", 1, "cuda:1")
+    assert repr(device) == "device(type='cuda', index=1)"
+    assert device == torch.device("cuda:1") and hash(device) == hash(torch.device("cuda:1"))
+    assert device != torch.device("cuda") and torch.device("cuda") != torch.device("cpu")
+    assert torch.device("cuda:1") == copy.deepcopy(device) == pickle.loads(pickle.dumps(device))
+    assert torch.device("mps").type == "mps" and torch.ones(1).device != torch.device("mps")
+
+
+@pytest.mark.parametrize("device", ["cuda", torch.device("cuda:0")])
+def test_nothing_is_put_on_an_absent_device(device):
+    calls = (
+        lambda: torch.ones(1, device=device),
+        lambda: torch.ones(1).to(device),
+        lambda: torch.zeros_like(torch.ones(1), device=device),
+        lambda: torch.tensor([1.0], device=device),
+        lambda: torch.nn.Linear(1, 1).to(device),
+        lambda: torch.nn.Linear(1, 1, device=device),
+    )
+    for call in calls:
+        with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+            call()
+    with pytest.raises(AssertionError, match="CUDA"), torch.device(device):
+        torch.ones(1)
+
+
+def test_devices_that_do_not_exist():
+    with pytest.raises(RuntimeError, match="Expected one of cpu, .* foo"):
+        torch.device("foo")
+    for text in ("cuda:", "cuda:x", "cuda:-1", "cuda:1x"):
+        with pytest.raises(RuntimeError, match="Invalid device string"):
+            torch.device(text)
+    with pytest.raises(RuntimeError, match="not linked with support for mps"):
+        torch.ones(1, device="mps")
