@@ -274,6 +274,9 @@ Tensor contract(Tensor a, Tensor b, const IntList& sum_dims) {
       sizes[1] *= a.sizes()[d];
     }
   }
+  if (inner.empty()) {
+    return mul(a, b);  // nothing is summed: operands of two dtypes are promoted
+  }
   auto order = [&](const IntList& second, const IntList& third, const IntList& last) {
     IntList dims(batch);
     for (const IntList* part : {&second, &third, &last}) {
@@ -356,6 +359,34 @@ Tensor einsum_of(std::string_view text, const TensorList& operands,
   return total;
 }
 
+// Named by what ends the contraction: a sum, a product of matrices, or one of elements where the
+// last operand has no label to sum.
+const char* einsum_node(const Invocation& inv) {
+  const size_t operands = inv.arguments[1].tensors().size();
+  const Equation equation = parse_equation(inv.arguments[0].text(), operands);
+  auto count = [&](int label) {
+    int64_t total = 0;
+    for (const Term& term : equation.inputs) {
+      total += std::count(term.labels.begin(), term.labels.end(), label);
+    }
+    return total;
+  };
+  auto kept = [&](int label) {
+    const std::vector<int>& labels = equation.output.labels;
+    return label == kEllipsis ||
+           (equation.has_output ? std::find(labels.begin(), labels.end(), label) != labels.end()
+                                : count(label) == 1);
+  };
+  bool sums = false;
+  for (int label : equation.inputs.back().labels) {
+    sums = sums || (!kept(label) && (operands == 1 || count(label) > 1));
+  }
+  if (operands == 1) {
+    return sums ? "SumBackward1" : nullptr;
+  }
+  return sums ? "ViewBackward0" : "MulBackward0";
+}
+
 Tensor tensordot_of(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
                     IntArrayRef dims_other) {
   if (dims_self.size() != dims_other.size()) {
@@ -422,10 +453,7 @@ RUSHLIGHT_OPERATORS(einsum) {
   op("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kFunction)
       .doc("Sums of products over named dimensions: einsum('bij,bjk->bik', a, b).")
       .composition(einsum_of)
-      .node([](const Invocation& inv) {
-        return inv.arguments[1].tensors().size() > 1 ? "ViewBackward0"
-                                                     : static_cast<const char*>(nullptr);
-      });
+      .node(einsum_node);
   op("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
      kFunction | kOut)
       .doc("Contraction of self's dims_self with other's dims_other.")

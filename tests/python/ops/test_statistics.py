@@ -201,3 +201,12 @@ def test_unique_compares_slices_in_the_order_of_their_dimensions():
     x = torch.tensor([[[0, 0], [0, 1]], [[1, 0], [0, 0]]])
     assert torch.equal(torch.unique(x, dim=2), x)
     assert torch.equal(torch.unique(x.flip(2), dim=2), x)
+
+
+def test_einsum_without_a_sum_promotes() -> None:
+    half, single = torch.ones(3).bfloat16(), torch.ones(4)
+    assert torch.einsum("i,j->ij", half, single).dtype == torch.float32
+    assert torch.einsum("ij,ij->ij", half[None], single[None, :3]).dtype == torch.float32
+    assert torch.einsum("i,j->ij", half, torch.arange(3)).dtype == torch.bfloat16
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.einsum("i,i->", half, single[:3])
