@@ -74,11 +74,19 @@ PyObject* node_name(PyObject* self, PyObject*) {
 PyObject* node_next(PyObject* self, void*) {
   return guarded([&] {
     Node& node = self_node(self, "next_functions");
-    Ref tuple = owned(PyTuple_New(node.edge_count()));
-    for (uint32_t i = 0; i < node.edge_count(); ++i) {
-      const autograd::Edge& edge = node.edge(i);
+    std::vector<autograd::Edge> edges;
+    if (auto* made = dynamic_cast<OperatorNode*>(&node)) {
+      edges = made->outer_edges();
+    } else {
+      for (uint32_t i = 0; i < node.edge_count(); ++i) {
+        edges.push_back(node.edge(i));
+      }
+    }
+    Ref tuple = owned(PyTuple_New(static_cast<Py_ssize_t>(edges.size())));
+    for (size_t i = 0; i < edges.size(); ++i) {
+      const autograd::Edge& edge = edges[i];
       Ref next = owned(wrap_node(edge.node));
-      PyTuple_SET_ITEM(tuple.get(), i,
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
                        check(Py_BuildValue("(OI)", next.get(), edge.node ? edge.input : 0u)));
     }
     return tuple.release();
@@ -129,6 +137,28 @@ PyObject* node_input_metadata(PyObject* self, void*) {
 
 PyObject* node_requires_grad(PyObject*, void*) {
   Py_RETURN_TRUE;
+}
+
+// grad_fn(*gradients): what the node makes of gradients of its results, without any hook.
+PyObject* node_call(PyObject* self, PyObject* args, PyObject*) {
+  return guarded([&] {
+    Node& node = self_node(self, "__call__");
+    TensorList gradients;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      PyObject* given = PyTuple_GET_ITEM(args, i);
+      if (given != Py_None && !is_tensor(given)) {
+        fail(ErrorKind::Type, "", node.name(), "(): argument ", static_cast<int64_t>(i),
+             " must be Tensor or None, not ", type_name(given));
+      }
+      gradients.push_back(given == Py_None ? Tensor() : tensor_of(given));
+    }
+    if (gradients.size() != node.input_count()) {
+      fail(ErrorKind::Type, "", node.name(), "() takes ", node.input_count(), " gradients, got ",
+           gradients.size());
+    }
+    TensorList results = node.apply(std::move(gradients));
+    return results.size() == 1 ? wrap(results[0]) : wrap_tuple(results);
+  });
 }
 
 // hooks = _node_hooks(self, before); handle = RemovableHandle(hooks); hooks[handle.id] = hook
@@ -275,6 +305,7 @@ void fill(PyObject* module) {
       {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
       {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
       {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+      {Py_tp_call, reinterpret_cast<void*>(node_call)},
       {Py_tp_getattro, reinterpret_cast<void*>(node_getattr)},
       {Py_tp_methods, methods},
       {Py_tp_getset, getset},

@@ -67,7 +67,7 @@ void name_results(const Invocation& inv, uint64_t first_node) {
     NodePtr node = grad_fn(result);
     if (node && node->sequence() >= first_node) {
       if (auto* made = dynamic_cast<OperatorNode*>(node.get())) {
-        made->rename(name);
+        made->stand_for(name, first_node);
       }
     }
   });

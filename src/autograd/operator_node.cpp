@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <new>
+#include <unordered_set>
 
 #include "autograd/meta.h"
 #include "ops/reads_result.h"
@@ -279,6 +280,44 @@ void OperatorNode::release_saved() {
 
 std::string OperatorNode::name() const {
   return name_ != nullptr ? name_ : backward_name(*op_);
+}
+
+std::vector<Edge> OperatorNode::outer_edges() const {
+  auto inner = [&](const Edge& edge) {
+    const auto* node = dynamic_cast<const OperatorNode*>(edge.node.get());
+    return node != nullptr && node->sequence() >= first_node_ ? node : nullptr;
+  };
+  std::vector<Edge> outer;
+  std::vector<Edge> open;  // the next one last
+  std::unordered_set<const Node*> seen;
+  // Edges to nothing of a node within are counts and the like: they are no argument's.
+  auto push = [&](const Node& node) {
+    const Edge* edges = &node.edge(0);
+    const uint32_t count = node.edge_count();
+    const bool has_inner = std::any_of(edges, edges + count, inner);
+    for (uint32_t i = count; i-- > 0;) {
+      if (!has_inner || edges[i]) {
+        open.push_back(edges[i]);
+      }
+    }
+  };
+  if (edge_count() != 0) {
+    push(*this);
+  }
+  while (!open.empty()) {
+    const Edge edge = std::move(open.back());
+    open.pop_back();
+    const OperatorNode* node = inner(edge);
+    if (node == nullptr) {
+      outer.push_back(edge);
+    } else if (seen.insert(node).second && node->edge_count() != 0) {
+      push(*node);
+    }
+  }
+  if (op().name() == "linear" && outer.size() == 3) {
+    std::rotate(outer.begin(), outer.end() - 1, outer.end());  // as of addmm, the bias comes first
+  }
+  return outer;
 }
 
 std::string backward_name(const Operator& op) {

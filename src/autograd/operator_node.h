@@ -3,6 +3,7 @@
 // Arguments, shapes, saved tensors and edges lie behind the object in one block.
 #pragma once
 
+#include <limits>
 #include <span>
 
 #include "autograd/saved_tensor.h"
@@ -42,7 +43,13 @@ class OperatorNode final : public Node {
 
   TensorList apply(TensorList&& gradients) override;
   std::string name() const override;
-  void rename(const char* name) { name_ = name; }
+  // Makes it stand for a composition whose first node had this number: Python sees its name, and as
+  // the next nodes those that the composition's arguments came from.
+  void stand_for(const char* name, uint64_t first_node) {
+    name_ = name;
+    first_node_ = first_node;
+  }
+  std::vector<Edge> outer_edges() const;
   uint32_t input_count() const override { return result_count_; }
   InputMetadata input(uint32_t i) const override;
   void release_saved() override;
@@ -64,6 +71,7 @@ class OperatorNode final : public Node {
 
   const Operator* op_;
   const char* name_ = nullptr;  // null: it follows from the operator's
+  uint64_t first_node_ = std::numeric_limits<uint64_t>::max();
   ArgumentRecord* arguments_ = nullptr;
   TensorRecord* records_ = nullptr;
   uint16_t argument_count_ = 0;

@@ -58,3 +58,39 @@ def test_printed():
     assert repr(loss) == "tensor(1.3863, grad_fn=<NllLossBackward0>)"
     out = nn.Linear(2, 2)(torch.zeros(1, 2))
     assert repr(out).endswith("grad_fn=<AddmmBackward0>)")
+
+
+def shown(node: object, depth: int) -> str:
+    """The names of a node and of those it leads to."""
+    if node is None or depth == 0:
+        return "-"
+    inner = ", ".join(shown(following, depth - 1) for following, _ in node.next_functions)
+    return f"{node.name()}({inner})"
+
+
+def test_compositions_lead_to_where_their_arguments_came_from():
+    x = torch.rand(4, 3, requires_grad=True).exp()
+    y = torch.rand(4, 3)
+    assert shown(F.mse_loss(x, y).grad_fn, 2) == "MseLossBackward0(ExpBackward0(-), -)"
+    both = F.mse_loss(x, x * 2).grad_fn
+    assert shown(both, 2) == "MseLossBackward0(ExpBackward0(-), MulBackward0(-, -))"
+    huber = F.huber_loss(x, y, reduction="sum").grad_fn
+    assert shown(huber, 2) == "HuberLossBackward0(ExpBackward0(-), -)"
+
+
+def test_the_bias_of_a_linear_layer_comes_first():
+    layer = nn.Linear(3, 2)
+    node = layer(torch.rand(4, 3)).grad_fn
+    assert node.next_functions[0][0].variable is layer.bias
+
+
+def test_nodes_are_functions_of_gradients():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * torch.tensor([3.0, 4.0], requires_grad=True)
+    left, right = y.grad_fn(torch.ones(2))
+    assert left.tolist() == [3, 4] and right.tolist() == [1, 2]
+    assert (-x).grad_fn(torch.ones(2)).tolist() == [-1, -1]
+    with pytest.raises(TypeError, match="NegBackward0.* takes 1 gradients, got 2"):
+        (-x).grad_fn(torch.ones(2), torch.ones(2))
+    with pytest.raises(TypeError, match="argument 0 must be Tensor or None, not int"):
+        (-x).grad_fn(3)
