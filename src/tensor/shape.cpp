@@ -51,23 +51,18 @@ IntList contiguous_strides(IntArrayRef sizes) {
 }
 
 IntList broadcast_shapes(IntArrayRef a, IntArrayRef b, std::string_view op) {
-  if (a.size() < b.size()) {
-    std::swap(a, b);
-  }
-  IntList shape(a);
-  size_t lead = a.size() - b.size();
-  for (size_t i = 0; i < b.size(); ++i) {
-    int64_t mine = a[lead + i];
-    int64_t theirs = b[i];
-    if (mine == theirs || theirs == 1) {
-      continue;
-    }
-    if (mine != 1) {
+  const size_t rank = std::max(a.size(), b.size());
+  IntList shape(rank, 1);
+  // From the last dimension on, so that an error names the one that PyTorch names.
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t mine = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t theirs = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (mine != theirs && mine != 1 && theirs != 1) {
       fail(ErrorKind::Runtime, op, "The size of tensor a (", mine,
            ") must match the size of tensor b (", theirs, ") at non-singleton dimension ",
-           static_cast<int64_t>(lead + i), "; got shapes ", a, " and ", b);
+           static_cast<int64_t>(rank - 1 - i), "; got shapes ", a, " and ", b);
     }
-    shape[lead + i] = theirs;
+    shape[rank - 1 - i] = mine == 1 ? theirs : mine;
   }
   return shape;
 }

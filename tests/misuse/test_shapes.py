@@ -189,3 +189,11 @@ def test_einsum_operand_count():
 def test_einsum_size():
     with pytest.raises(RuntimeError):
         torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(4, 5))
+
+
+def test_broadcasting_names_the_last_dimension_that_does_not_fit():
+    text = r"size of tensor a \(3\) must match the size of tensor b \(5\) .* dimension 1"
+    with pytest.raises(RuntimeError, match=text):
+        torch.ones(2, 3) + torch.ones(4, 5)
+    with pytest.raises(RuntimeError, match=r"tensor a \(3\) .* tensor b \(2\) .* dimension 2"):
+        torch.ones(3) + torch.ones(4, 1, 2)
