@@ -100,7 +100,7 @@ void fill(PyObject* module) {
   out_of_memory_error = check(PyErr_NewExceptionWithDoc(
       "rushlight.OutOfMemoryError", "Memory could not be had.", PyExc_RuntimeError, nullptr));
   linalg_error = check(PyErr_NewExceptionWithDoc(
-      "rushlight.linalg.LinAlgError", "A matrix has not the property that a method needs.",
+      "rushlight._C._LinAlgError", "A matrix has not the property that a method needs.",
       PyExc_RuntimeError, nullptr));
   add_object(module, "OutOfMemoryError", new_ref(out_of_memory_error));
   add_object(module, "_LinAlgError", new_ref(linalg_error));

@@ -174,14 +174,20 @@ class Wishart(ExponentialFamily):
     def rsample(
         self, sample_shape: _size = _EMPTY, max_try_correction: int | None = None
     ) -> Tensor:
-        """Samples; singular ones are drawn again, up to `max_try_correction` times."""
+        """Samples; singular ones are drawn again, up to `max_try_correction` times.
+
+        The first draw is thrown away where there may be another: PyTorch does so, and a seed gives
+        the same samples in both.
+        """
+        tries = 10 if max_try_correction is None else max_try_correction
         sample = self._bartlett_sampling(sample_shape)
-        for attempt in range(10 if max_try_correction is None else max_try_correction):
+        if tries > 0:
+            sample = self._bartlett_sampling(sample_shape)
+        for _ in range(tries - 1):
             regular = self.support.check(sample)
             if regular.all():
                 break
-            if attempt == 0:
-                warnings.warn("Singular sample detected.", stacklevel=2)
+            warnings.warn("Singular sample detected.", stacklevel=2)
             again = self._bartlett_sampling(sample_shape)
             sample = torch.where(regular[..., None, None], sample, again)
         return sample

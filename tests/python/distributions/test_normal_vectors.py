@@ -59,3 +59,10 @@ def test_wishart() -> None:
     wishart = distributions.Wishart(torch.tensor(5.0).double(), covariance_matrix=COVARIANCE)
     assert torch.allclose(wishart.mean, 5 * COVARIANCE)
     assert wishart.sample((4,)).shape == (4, 3, 3)
+
+
+def test_samples_of_wishart_are_pytorchs() -> None:
+    torch.manual_seed(0)
+    sample = distributions.Wishart(torch.tensor(3.0), torch.eye(2)).sample()
+    expected = torch.tensor([[0.4284523, 0.6952575], [0.6952575, 1.5480335]])
+    torch.testing.assert_close(sample, expected)

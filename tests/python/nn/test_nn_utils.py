@@ -109,3 +109,10 @@ def test_call_with_other_parameters():
     assert layer.weight is weight
     with pytest.raises(RuntimeError, match="Missing key.s.: 'bias'"):
         _functional_call(layer, {"weight": weight}, torch.ones(1, 1), strict=True)
+
+
+def test_the_filler_of_an_orthogonal_weight_draws_what_pytorch_draws():
+    torch.manual_seed(0)
+    layer = nn.utils.parametrizations.orthogonal(nn.Linear(2, 5), orthogonal_map="cayley")
+    assert abs(torch.rand(1).item() - 0.7932) < 1e-4
+    assert torch.allclose(layer.weight.T @ layer.weight, torch.eye(2), atol=1e-6)

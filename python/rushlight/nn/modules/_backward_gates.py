@@ -8,7 +8,7 @@ import rushlight as torch
 from rushlight import Tensor
 
 
-class _Gate(torch.autograd.Function):
+class BackwardHookFunction(torch.autograd.Function):
     """Hands tensors on unchanged; on the way back gives their gradients to a callback."""
 
     @staticmethod
@@ -34,7 +34,9 @@ def _wrap(values: tuple, on_backward) -> tuple[tuple, list[int]]:
     if not positions or not torch.is_grad_enabled():
         return values, []
     wrapped = list(values)
-    for index, tensor in zip(positions, _Gate.apply(on_backward, *(values[i] for i in positions))):
+    for index, tensor in zip(
+        positions, BackwardHookFunction.apply(on_backward, *(values[i] for i in positions))
+    ):
         wrapped[index] = tensor
     return tuple(wrapped), positions
 

@@ -178,9 +178,8 @@ class _Orthogonal(Module):
             unit = torch.zeros_like(q)
             unit.diagonal(dim1=-2, dim2=-1).fill_(-1.0)  # what every map takes to the identity
             return unit
-        full = torch.randn(*tall.shape[:-1], rows, dtype=q.dtype, device=q.device)
-        full[..., :columns] = tall
-        self.base = _project(full)
+        rest = torch.randn(*tall.shape[:-1], rows - columns, dtype=q.dtype, device=q.device)
+        self.base = _project(torch.cat([tall, rest], dim=-1))
         fresh = torch.zeros_like(tall)
         diagonal = fresh.diagonal(dim1=-2, dim2=-1)
         diagonal.fill_(-1.0)
