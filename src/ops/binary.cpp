@@ -133,12 +133,20 @@ Expr log_add_exp(Elementwise& e, bool base2) {
   return loop::where(a == b, a + (base2 ? 1.0 : 0.6931471805599453), sum);
 }
 
+// exp(z) / (1 + exp(z)) by the exponential that does not overflow.
+Expr complex_sigmoid(Expr z) {
+  Expr right = loop::real(z) >= 0.0;
+  Expr small = loop::exp(loop::where(right, -z, z));
+  return loop::where(right, 1.0, small) / (1.0 + small);
+}
+
 // Equal infinities share the gradient, as all equal arguments do.
 Expr log_add_exp_share(Elementwise& e) {
   Expr a = e.in(1);
   Expr b = e.in(2);
   Expr equal = (a == b) & (loop::abs(a) == HUGE_VAL);
-  return e.in(0) * loop::sigmoid(loop::where(equal, 0.0, a - b) * e.scalar(3));
+  Expr gap = loop::where(equal, 0.0, a - b) * e.scalar(3);
+  return e.in(0) * (is_complex(e.dtype()) ? complex_sigmoid(gap) : loop::sigmoid(gap));
 }
 
 void log_add_exp_gradient(Gradient& g, double log_base) {

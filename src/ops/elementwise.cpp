@@ -108,6 +108,13 @@ DType result_dtype(const Operator& op, Rule rule, DType promoted) {
                                                         : promoted;
 }
 
+// What is real of complex numbers goes to any real numbers that it can be cast to, and to complex
+// ones of the same precision.
+bool is_real_part_for(const Operator& op, DType compute, DType target) {
+  return op.real_result && is_complex(compute) &&
+         (is_complex(target) ? target == compute : can_cast(real_dtype(compute), target));
+}
+
 bool is_complex_number(const Value& value) {
   return value.tag() == Value::Tag::Complex;
 }
@@ -357,7 +364,8 @@ void ElementwiseBody::run(const Operator& op, Invocation& inv) const {
     inv.results[0] = Value(make_like_operands(inv, roles_.tensors, shape, out_dtype, device));
   } else {
     const Tensor& target = inv.results[0].tensor();
-    check_output(op, inv.form, target, shape, out_dtype, device);
+    const bool converted = is_real_part_for(op, compute, target.dtype());
+    check_output(op, inv.form, target, shape, converted ? target.dtype() : out_dtype, device);
     for (int argument : roles_.tensors) {
       if (inv.arguments[argument].is_tensor()) {
         check_no_partial_overlap(target, inv.arguments[argument].tensor(), op.name());

@@ -1,6 +1,8 @@
 // Scans: running sums, products and extremes along a dimension.
 #include <rushlight/generated/functions.h>
 
+#include <numbers>
+
 #include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
@@ -106,6 +108,27 @@ void extreme_scan_gradient(Gradient& g) {
   g.set(0, scatter_add(zeros(g.sizes(0), g.grad().options()), g.integer(1), g.result(1), g.grad()));
 }
 
+// The logarithms of complex sums, taken in another order, may lie whole turns away from those of
+// sums from the first element to the last: 2 pi i times what this returns. There the imaginary part
+// moves by no more than a quarter of a turn from that of the greater summand, which is the sum so
+// far or the element that joins it.
+Tensor turns_missed(const Tensor& elements, const Tensor& sums, int64_t dim) {
+  const int64_t rest = sums.size(dim) - 1;
+  const Tensor earlier = narrow(sums, dim, 0, rest);
+  const Tensor later = narrow(sums, dim, 1, rest);
+  const Tensor joining = narrow(elements, dim, 1, rest);
+  const auto turns = [&](const Tensor& from, const Tensor& to) {
+    const Tensor count = round(div(sub(imag(from), imag(to)), Scalar(2 * std::numbers::pi)));
+    return constant_pad_nd(movedim(nan_to_num(count, 0, 0, 0), {dim}, {-1}), {1, 0}, Scalar(0));
+  };
+  const Tensor moved = cumsum(turns(earlier, later), -1);
+  const Tensor own = turns(joining, later);
+  const Tensor greater = movedim(ge(real(joining), real(earlier)), {dim}, {-1});
+  const Tensor position = where(greater, arange(Scalar(1), Scalar(rest + 1)), Scalar(0));
+  const Tensor last = std::get<0>(cummax(constant_pad_nd(position, {1, 0}, Scalar(0)), -1));
+  return movedim(add(moved, gather(sub(own, moved), -1, last)), {-1}, {dim});
+}
+
 Tensor log_cum_sum_exp(const Tensor& self, int64_t dim) {
   wrap_dim(dim, self.dim(), "logcumsumexp");
   if (self.dim() == 0 || self.numel() == 0) {
@@ -119,6 +142,10 @@ Tensor log_cum_sum_exp(const Tensor& self, int64_t dim) {
     Tensor later = narrow(total, dim, step, length - step);
     Tensor earlier = narrow(total, dim, 0, length - step);
     total = cat({narrow(total, dim, 0, step), logaddexp(later, earlier)}, dim);
+  }
+  if (self.is_complex() && length > 1) {
+    const Tensor turns = turns_missed(detach(self), detach(total), dim);
+    return add(total, complex(zeros_like(turns), mul(turns, Scalar(2 * std::numbers::pi))));
   }
   return length == 1 ? clone(self) : total;
 }

@@ -283,3 +283,42 @@ def test_gradients_of_rms_norm():
     function = lambda x, weight: torch.nn.functional.rms_norm(x, (4,), weight, eps=0.1)  # noqa: E731
     assert torch.autograd.gradcheck(function, (x, weight))
     assert torch.autograd.gradgradcheck(function, (x, weight))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_magnitudes_go_to_any_float(dtype):
+    z = torch.tensor([3 + 4j, -5j], dtype=dtype)
+    for other in (torch.float16, torch.float32, torch.float64, dtype):
+        out = torch.empty(2, dtype=other)
+        assert torch.abs(z, out=out) is out
+        assert out.tolist() == [5, 5]
+    narrower = torch.complex64 if dtype == torch.complex128 else torch.complex128
+    for other in (torch.int32, torch.bool, narrower):
+        with pytest.raises(RuntimeError, match="abs"):
+            torch.abs(z, out=torch.empty(2, dtype=other))
+
+
+def test_logcumsumexp_is_the_sum_from_the_first_element_to_the_last():
+    x = numbers(2, 30, 3) * 3
+    total = x[:, 0]
+    expected = [total]
+    for i in range(1, x.size(1)):
+        # The imaginary part is at most a quarter of a turn from that of the greater summand.
+        swap = x[:, i].real >= total.real
+        most, least = torch.where(swap, x[:, i], total), torch.where(swap, total, x[:, i])
+        total = most + torch.log1p(torch.exp(least - most))
+        expected.append(total)
+    close(torch.logcumsumexp(x, 1), torch.stack(expected, 1).numpy())
+    assert (torch.stack(expected, 1).imag.abs() > 3.2).any()
+
+
+@pytest.mark.parametrize("gap", [1e4, -1e4, 3.0])
+def test_gradients_of_logaddexp_with_any_gap(gap):
+    a, b = numbers(4).requires_grad_(), (numbers(4, seed=1) + gap).requires_grad_()
+    assert torch.autograd.gradcheck(torch.logaddexp, (a, b), atol=1e-4)
+    if abs(gap) < 100:
+        assert torch.autograd.gradgradcheck(torch.logaddexp, (a, b))
+    total = torch.logaddexp(a, b).real.sum()
+    first, second = torch.autograd.grad(total, (a, b), create_graph=True)
+    close(first + second, torch.ones(4, dtype=a.dtype).numpy())
+    assert all(torch.isfinite(x).all() for x in torch.autograd.grad(first.real.sum(), (a, b)))
