@@ -117,6 +117,7 @@ void Lowering::load_arguments() {
       scalars_.push_back(b_.CreateLoad(a_.value_type(dtype), at));
     }
   }
+  find_streams();
 }
 
 namespace {

@@ -53,6 +53,7 @@ class Lowering {
 
   // --- lower.cpp: entry, nests of loops around stores, hoisting
   void load_arguments();
+  void find_streams();
   void nest(size_t level, const Stores& stores);
   void store_all(const Stores& stores);
   void prepare(const Nodes& roots, const Stores& stores);
@@ -122,6 +123,7 @@ class Lowering {
   std::vector<Value*> load_vectors(const std::vector<Access>& loads);
   void prefetch_rows(const Access& access, Value* base);
   Value* strided(const Access& access, Value* base, Value* step);
+  const std::unordered_set<const Node*>& nodes();
   int pair_part(const Access& access);
   bool loads_other_part(const Access& access, int part);
   Value* load_pairs(const Access& access, Value* base, int part);
@@ -135,6 +137,7 @@ class Lowering {
   Value* valid_lanes();  // i64: how many lanes of this block are valid
   Value* lane_mask();    // which
   bool has_gathers();    // whether lanes past the end must hold indices that are in range
+  void store_vector(const loop::Store& store, Value* raw, Value* target, Value* address);
   void store_contiguous(const std::vector<std::pair<const loop::Store*, Value*>>& stores);
   void store_one(const loop::Store& store, Value* value, Value* mask);
   void store_lanes(const loop::Store& store, const LaneAddress& address, Value* value, Value* mask);
@@ -175,6 +178,12 @@ class Lowering {
   std::vector<Value*> extents_;
   std::vector<std::vector<Value*>> strides_;
   std::vector<Value*> scalars_;
+  // How vectors of a buffer are streamed: not at all where there is no mask.
+  struct Stream {
+    Value* mask = nullptr;  // of the address: zero where the vector goes past the caches
+    int bytes = 0;          // of the vector
+  };
+  std::vector<Stream> streams_;            // by buffer
   std::unordered_set<const Node*> nodes_;  // the kernel's nodes, once they are asked for
   std::unordered_map<const Node*, std::pair<Value*, Value*>> scans_;  // running value, new value
 };

@@ -60,13 +60,23 @@ int Lowering::pair_part(const Access& access) {
   return part;
 }
 
-// Whether the kernel loads the other part as well, so that there is memory where it lies.
-bool Lowering::loads_other_part(const Access& access, int part) {
+const std::unordered_set<const Node*>& Lowering::nodes() {
   if (nodes_.empty()) {
     for (const loop::Store& store : kernel_.stores) {
       collect_nodes(store.value.node, nodes_);
+      if (store.mask) {
+        collect_nodes(store.mask.node, nodes_);
+      }
+      for (const Expr& index : store.indices) {
+        collect_nodes(index.node, nodes_);
+      }
     }
   }
+  return nodes_;
+}
+
+// Whether the kernel loads the other part as well, so that there is memory where it lies.
+bool Lowering::loads_other_part(const Access& access, int part) {
   const auto pairs_with = [&](const Node* other) {
     if (other->op != Op::Load || other->slot != access.buffer ||
         other->inputs.size() != access.indices.size()) {
@@ -82,7 +92,7 @@ bool Lowering::loads_other_part(const Access& access, int part) {
     }
     return true;
   };
-  return std::any_of(nodes_.begin(), nodes_.end(), pairs_with);
+  return std::any_of(nodes().begin(), nodes().end(), pairs_with);
 }
 
 // One part of a full block; `base` is that of lane 0.

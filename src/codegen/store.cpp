@@ -1,4 +1,5 @@
 // Stores.
+#include <algorithm>
 #include <stdexcept>
 
 #include "codegen/lowering.h"
@@ -22,6 +23,68 @@ llvm::Value* Lowering::stored(const loop::Store& store, Value* old_raw, Value* v
   return a_.to_memory(a_.combine(kind, compute_dtype(memory), old, value), memory);
 }
 
+// Streams of the buffers that are only written, by whole vectors. A mask has the low bits of an
+// aligned vector's address, or all bits where the caller does not want the buffer streamed.
+void Lowering::find_streams() {
+  streams_.resize(kernel_.buffers.size());
+  if (analysis_.vector_axis() < 0) {
+    return;
+  }
+  const auto is_loaded = [&](int buffer) {
+    return std::any_of(nodes().begin(), nodes().end(), [&](const Node* node) {
+      return (node->op == loop::Op::Load || node->op == loop::Op::LoadIf) && node->slot == buffer;
+    });
+  };
+  Value* streamed = nullptr;
+  for (const loop::Store& store : kernel_.stores) {
+    const int bytes = element_size(kernel_.buffers[store.buffer].dtype) * width_;
+    if (store.mode != StoreMode::Set || store.mask || bytes < 32 || store.buffer >= 64 ||
+        analysis_.motion(analysis_.access(store)) != Motion::Contiguous ||
+        is_loaded(store.buffer)) {
+      continue;
+    }
+    if (!streamed) {
+      Value* field = b_.CreateConstGEP1_32(b_.getPtrTy(), function_->getArg(0), 4);
+      streamed = b_.CreateLoad(b_.getInt64Ty(), field);
+    }
+    Value* bit = b_.CreateAnd(streamed, b_.getInt64(uint64_t{1} << store.buffer));
+    Value* low = b_.getInt64(static_cast<uint64_t>(std::min(bytes, 64) - 1));
+    Value* all = b_.getInt64(~uint64_t{0});
+    streams_[store.buffer] = {b_.CreateSelect(b_.CreateIsNotNull(bit), low, all), bytes};
+  }
+}
+
+// One vector to `address`: its target or, in a partial block, a stack copy.
+void Lowering::store_vector(const loop::Store& store, Value* raw, Value* target, Value* address) {
+  const DType memory = kernel_.buffers[store.buffer].dtype;
+  const llvm::Align align(static_cast<uint64_t>(element_size(memory)));
+  const Stream stream = streams_[store.buffer];
+  const int bytes = element_size(memory) * width_;
+  if (!stream.mask || stream.bytes != bytes || staged_.store == &store) {
+    b_.CreateAlignedStore(raw, address, align);
+    return;
+  }
+  Value* low = b_.CreateAnd(b_.CreatePtrToInt(target, b_.getInt64Ty()), stream.mask);
+  Value* bypass = b_.CreateIsNull(low);
+  if (scope_.remaining) {
+    bypass = b_.CreateAnd(bypass, scope_.full);
+  }
+  Block* past = block("past_caches");
+  Block* cached = block("cached");
+  Block* done = block("vector_stored");
+  branch(bypass, past, cached);
+  b_.SetInsertPoint(past);
+  const llvm::Align whole(static_cast<uint64_t>(std::min(bytes, 64)));
+  llvm::StoreInst* stored = b_.CreateAlignedStore(raw, target, whole);
+  stored->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                      llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+  b_.CreateBr(done);
+  b_.SetInsertPoint(cached);
+  b_.CreateAlignedStore(raw, address, align);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
 // Whole vectors, to the targets themselves or, in a partial block, to stack copies of which the
 // valid part is then written back.
 void Lowering::store_contiguous(const std::vector<std::pair<const loop::Store*, Value*>>& stores) {
@@ -34,7 +97,7 @@ void Lowering::store_contiguous(const std::vector<std::pair<const loop::Store*, 
     Value* copy = partial ? temporary(a_.memory_type(memory), width_) : nullptr;
     Value* raw = stored(*store, nullptr, a_.widen(value, width_));
     Value* address = partial ? b_.CreateSelect(scope_.full, target, copy) : target;
-    b_.CreateAlignedStore(raw, address, llvm::Align(static_cast<uint64_t>(element_size(memory))));
+    store_vector(*store, raw, target, address);
     targets.push_back(target);
     copies.push_back(copy);
   }

@@ -9,6 +9,7 @@
 #include "kernels/element.h"
 #include "ops/iteration.h"
 #include "runtime/parallel.h"
+#include "runtime/streaming.h"
 #include "tensor/scalar_range.h"
 
 namespace rushlight::kernels {
@@ -80,8 +81,15 @@ void copy_block(const Tensor& target, const Tensor& source) {
     std::memmove(to, from, static_cast<size_t>(bytes));
     return;
   }
+  const bool streamed = bytes >= kStreamedBytes;
   parallel_for(0, bytes, kGrainBytes, [&](int64_t begin, int64_t end) {
-    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+    const auto count = static_cast<size_t>(end - begin);
+    if (streamed) {
+      stream_copy(to + begin, from + begin, count);
+      finish_streams();
+    } else {
+      std::memcpy(to + begin, from + begin, count);
+    }
   });
 }
 

@@ -9,6 +9,7 @@
 
 #include "kernels/element.h"
 #include "runtime/parallel.h"
+#include "runtime/streaming.h"
 
 namespace rushlight::kernels {
 namespace {
@@ -28,12 +29,6 @@ void stream_line(void* to, const void* from) {
   }
 #else
   std::memcpy(to, from, kLineBytes);
-#endif
-}
-
-void finish_streams() {
-#if defined(__SSE2__)
-  _mm_sfence();
 #endif
 }
 

@@ -64,6 +64,7 @@ struct KernelArgs {
   const int64_t* const* strides;  // strides[b][d], in elements; read where Layout is Any
   const int64_t* extents;         // one an axis
   const uint64_t* scalars;        // one a scalar: integers extended, f32 in low bits, f64 bits
+  uint64_t streamed = 0;          // bit b: what goes to buffer b may be stored past the caches
 };
 using KernelFunction = void (*)(const KernelArgs* args, int64_t begin, int64_t end);
 

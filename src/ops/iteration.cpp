@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "runtime/parallel.h"
+#include "runtime/streaming.h"
 
 namespace rushlight {
 namespace {
@@ -157,9 +158,12 @@ void place(const Iteration& space, int64_t at, Prepared& out) {
   }
 }
 
+// Fewer elements than this are never streamed, whatever their size.
+constexpr int64_t kLeastStreamed = kStreamedBytes / 16;
+
 // A single row too long for one task: pieces of the inner axis as rows of their own.
 void run_split_row(const Iteration& space, loop::KernelFunction kernel, const uint64_t* scalars,
-                   int64_t grain) {
+                   uint64_t streamed, int64_t grain) {
   int inner = space.rank - 1;
   int64_t length = space.sizes[inner];
   parallel_for(0, length, grain, [&](int64_t begin, int64_t end) {
@@ -170,12 +174,37 @@ void run_split_row(const Iteration& space, loop::KernelFunction kernel, const ui
       piece.buffers[k] = operand.data + begin * operand.strides[inner] * operand.element_size;
     }
     piece.extents[1] = end - begin;
-    loop::KernelArgs args{piece.buffers.data(), piece.strides.data(), piece.extents, scalars};
-    kernel(&args, 0, 1);
+    loop::KernelArgs args{piece.buffers.data(), piece.strides.data(), piece.extents, scalars,
+                          streamed};
+    run_piece(kernel, args, 0, 1);
   });
 }
 
 }  // namespace
+
+uint64_t streamed_operands(const Iteration& space) {
+  uint64_t streamed = 0;
+  if (space.numel < kLeastStreamed) {
+    return streamed;
+  }
+  for (int k = 0; k < space.operand_count; ++k) {
+    const Operand& operand = space.operands[static_cast<size_t>(k)];
+    int64_t bytes = operand.element_size;
+    for (int d = 0; d < space.rank; ++d) {
+      bytes *= operand.strides[d] == 0 ? 1 : space.sizes[d];
+    }
+    if (bytes < kStreamedBytes) {
+      continue;
+    }
+    bool alone = true;
+    for (int other = 0; other < space.operand_count; ++other) {
+      alone =
+          alone && (other == k || space.operands[static_cast<size_t>(other)].data != operand.data);
+    }
+    streamed |= uint64_t{alone} << k;
+  }
+  return streamed;
+}
 
 void run_iteration(const Iteration& space, loop::KernelFunction kernel, const uint64_t* scalars,
                    double element_cost) {
@@ -183,18 +212,19 @@ void run_iteration(const Iteration& space, loop::KernelFunction kernel, const ui
     return;
   }
   bool flat = space.flat();
+  const uint64_t streamed = streamed_operands(space);
   auto grain = std::max<int64_t>(1024, static_cast<int64_t>(kGrain / element_cost) & ~int64_t{63});
   if (flat) {
     Prepared prepared;
     prepare(space, true, prepared);
     loop::KernelArgs args{prepared.buffers.data(), prepared.strides.data(), prepared.extents,
-                          scalars};
+                          scalars, streamed};
     if (space.numel <= grain) {
       kernel(&args, 0, space.numel);
       return;
     }
     parallel_for(0, space.numel, grain,
-                 [&](int64_t begin, int64_t end) { kernel(&args, begin, end); });
+                 [&](int64_t begin, int64_t end) { run_piece(kernel, args, begin, end); });
     return;
   }
   int inner = space.rank - 1;
@@ -202,7 +232,7 @@ void run_iteration(const Iteration& space, loop::KernelFunction kernel, const ui
   int64_t row_length = space.sizes[inner];
   int64_t blocks = space.numel / (rows * row_length);
   if (blocks * rows == 1 && row_length > grain) {
-    run_split_row(space, kernel, scalars, grain);
+    run_split_row(space, kernel, scalars, streamed, grain);
     return;
   }
   // A task is a run of rows; rows are numbered across all outer dimensions.
@@ -211,12 +241,12 @@ void run_iteration(const Iteration& space, loop::KernelFunction kernel, const ui
     Prepared prepared;
     prepare(space, false, prepared);
     loop::KernelArgs args{prepared.buffers.data(), prepared.strides.data(), prepared.extents,
-                          scalars};
+                          scalars, streamed};
     while (begin < end) {
       int64_t block = begin / rows;
       int64_t stop = std::min(end, (block + 1) * rows);
       place(space, block, prepared);
-      kernel(&args, begin - block * rows, stop - block * rows);
+      run_piece(kernel, args, begin - block * rows, stop - block * rows);
       begin = stop;
     }
   };

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "loop/kernel.h"
+#include "runtime/streaming.h"
 
 namespace rushlight {
 
@@ -48,6 +49,19 @@ struct Iteration {
  private:
   void add(const TensorImpl& tensor, int64_t unit);
 };
+
+// Operands that take so much memory that a result among them is stored past the caches: a bit each.
+// None that is in another operand's place, whose lines are read anyway.
+uint64_t streamed_operands(const Iteration& space);
+
+// Runs a kernel on the calling thread, so that others see what it stores.
+inline void run_piece(loop::KernelFunction kernel, const loop::KernelArgs& args, int64_t begin,
+                      int64_t end) {
+  kernel(&args, begin, end);
+  if (args.streamed != 0) {
+    finish_streams();
+  }
+}
 
 // Runs a kernel of axes (inner) if the iteration is flat, else (outer, inner), over all dimensions;
 // in parallel where it is worth it. `element_cost`: about how many cycles an element takes.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ops/iteration.h"
 #include "runtime/parallel.h"
+#include "runtime/streaming.h"
 
 namespace rushlight {
 namespace {
@@ -181,6 +183,27 @@ void place(const RowSpace& space, int row, int64_t block, int64_t begin_inner, P
   }
 }
 
+// As `streamed_operands` of an iteration.
+uint64_t streamed_operands(const RowSpace& space) {
+  uint64_t streamed = 0;
+  for (size_t k = 0; k < space.operands.size(); ++k) {
+    const RowOperand& operand = space.operands[k];
+    int64_t bytes = operand.element_size * (operand.axis == 0 ? 1 : space.length);
+    for (size_t d = 0; d < space.outer.size(); ++d) {
+      bytes *= operand.outer[d] == 0 ? 1 : space.outer[d];
+    }
+    if (bytes < kStreamedBytes) {
+      continue;
+    }
+    bool alone = true;
+    for (size_t other = 0; other < space.operands.size(); ++other) {
+      alone = alone && (other == k || space.operands[other].data != operand.data);
+    }
+    streamed |= uint64_t{alone} << k;
+  }
+  return streamed;
+}
+
 }  // namespace
 
 void run_rows(const RowSpace& space, loop::KernelFunction kernel, const uint64_t* scalars,
@@ -194,6 +217,7 @@ void run_rows(const RowSpace& space, loop::KernelFunction kernel, const uint64_t
   int64_t width = pieces == 1 ? inner : kColumns;
   int64_t work = std::max<int64_t>(1, space.length) * width;
   auto grain = static_cast<int64_t>(static_cast<double>(kGrain) / element_cost);
+  const uint64_t streamed = streamed_operands(space);
   int64_t item_grain = std::max<int64_t>(1, grain / work);
   auto run_items = [&](int64_t begin, int64_t end) {
     // Items are numbered piece by piece, rows within a piece.
@@ -207,8 +231,8 @@ void run_rows(const RowSpace& space, loop::KernelFunction kernel, const uint64_t
       prepare(space, row, from, std::min(width, inner - from), prepared);
       place(space, row, block, from, prepared);
       loop::KernelArgs args{prepared.buffers.data(), prepared.pointers.data(), prepared.extents,
-                            scalars};
-      kernel(&args, at - block * rows_in_block, stop - block * rows_in_block);
+                            scalars, streamed};
+      run_piece(kernel, args, at - block * rows_in_block, stop - block * rows_in_block);
       begin = piece * rows + stop;
     }
   };

@@ -107,7 +107,9 @@ Memories fill_buffers(const Problem& problem, const Layouts& layouts) {
   return memories;
 }
 
-void run(const Problem& problem, const Layouts& layouts, const Memories& memories, bool compiled) {
+enum class How { Interpreted, Compiled, Streamed };
+
+void run(const Problem& problem, const Layouts& layouts, const Memories& memories, How how) {
   std::vector<void*> buffers;
   std::vector<const int64_t*> strides;
   for (size_t b = 0; b < memories.size(); ++b) {
@@ -123,10 +125,11 @@ void run(const Problem& problem, const Layouts& layouts, const Memories& memorie
                           ? std::bit_cast<uint64_t>(value)
                           : static_cast<uint64_t>(static_cast<int64_t>(value)));
   }
-  loop::KernelArgs args{buffers.data(), strides.data(), problem.extents.data(), scalars.data()};
+  loop::KernelArgs args{buffers.data(), strides.data(), problem.extents.data(), scalars.data(),
+                        how == How::Streamed ? ~uint64_t{0} : 0};
   int split = loop::split_axis(problem.kernel);
   int64_t end = split < 0 ? 1 : problem.extents[static_cast<size_t>(split)];
-  if (!compiled) {
+  if (how == How::Interpreted) {
     loop::interpret(problem.kernel, args, 0, end);
     return;
   }
@@ -198,13 +201,10 @@ int64_t ulp_distance(double a, double b) {
   return distance<int64_t>(a, b);
 }
 
-void expect_agreement(const Problem& problem) {
-  ASSERT_EQ(loop::verify(problem.kernel), "") << loop::print(problem.kernel);
-  Layouts layouts = lay_out(problem);
-  Memories wanted = fill_buffers(problem, layouts);
-  Memories got = fill_buffers(problem, layouts);
-  run(problem, layouts, wanted, false);
-  run(problem, layouts, got, true);
+namespace {
+
+// Whether all is as wanted; reports the first element that is not.
+bool compare(const Problem& problem, const Memories& wanted, const Memories& got) {
   for (size_t b = 0; b < wanted.size(); ++b) {
     DType dtype = problem.kernel.buffers[b].dtype;
     size_t size = static_cast<size_t>(element_size(dtype));
@@ -224,8 +224,25 @@ void expect_agreement(const Problem& problem) {
                       << ": wanted " << std::hex << raw_wanted << ", got " << raw_got << std::dec
                       << ", extents " << extents << "\n"
                       << loop::print(problem.kernel);
-        return;
+        return false;
       }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void expect_agreement(const Problem& problem) {
+  ASSERT_EQ(loop::verify(problem.kernel), "") << loop::print(problem.kernel);
+  Layouts layouts = lay_out(problem);
+  Memories wanted = fill_buffers(problem, layouts);
+  run(problem, layouts, wanted, How::Interpreted);
+  for (How how : {How::Compiled, How::Streamed}) {
+    Memories got = fill_buffers(problem, layouts);
+    run(problem, layouts, got, how);
+    if (!compare(problem, wanted, got)) {
+      return;
     }
   }
 }

@@ -1,4 +1,5 @@
-// Runs a kernel compiled and interpreted on the same data and compares every byte of every buffer.
+// Runs a kernel compiled, with and without stores past the caches, and interpreted on the same
+// data, and compares every byte of every buffer.
 #pragma once
 
 #include <cstdint>
