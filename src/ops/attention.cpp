@@ -7,6 +7,7 @@
 
 #include "ops/gradient.h"
 #include "ops/operator.h"
+#include "ops/wide_gradient.h"
 
 namespace rushlight {
 namespace {
@@ -113,14 +114,16 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Tensor& mask, b
   return masked_fill(softmax(masked_fill(scores, blind, Scalar(0)), -1), blind, Scalar(0));
 }
 
-// The same in public operators, for masks that require grad and for dtypes without a kernel.
+// The same in public operators, for masks that require grad and for dtypes without a kernel. Halves
+// are rounded at the end alone: gradients of scores cancel.
 Tensor attention_open(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                       const Tensor& keep, bool causal, double scale, double keep_scale) {
-  Tensor weights = attention_weights(q, repeat_heads(k, q), mask, causal, scale);
+  Tensor weights =
+      attention_weights(widened(q), widened(repeat_heads(k, q)), widened(mask), causal, scale);
   if (keep.defined()) {
     weights = mul(mul(weights, keep), Scalar(keep_scale));
   }
-  return matmul(weights, repeat_heads(v, q));
+  return rounded(matmul(weights, widened(repeat_heads(v, q))), q.dtype());
 }
 
 // Gradients that differentiate again: those of softmax(S) v, written out.

@@ -162,6 +162,7 @@ RUSHLIGHT_OPERATORS(ternary) {
       .complex()
       .doc("self + weight * (end - self).")
       .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.in(2)); })
+      .casts_out(false)
       .check(expect_one_dtype);
   op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kUnary)
       .complex()

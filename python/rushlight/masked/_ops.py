@@ -301,7 +301,7 @@ def _deviation(
     keep = bool(keepdim)
     if mask is None:
         function = torch.std if root else torch.var
-        return function(x, dims, correction=correction, keepdim=keep)
+        return function(x, dims, correction=correction, keepdim=keep).to(dtype=wanted)
     count = _count(x, dims, True, mask)
     centre = sum(x, dims, keepdim=True, dtype=wanted, mask=mask) / count
     spread = x - centre

@@ -138,3 +138,20 @@ def test_halves_are_computed_in_float_outside_the_common_form():
     found = nn.functional.scaled_dot_product_attention(q, k, v)
     expected = nn.functional.scaled_dot_product_attention(q.float(), k.float(), v.float())
     assert found.equal(expected.bfloat16())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_are_computed_in_float_where_the_mask_learns(dtype):
+    operands = [x.to(dtype) for x in (*torch.randn(3, 2, 4, 5, 8) * 5, torch.randn(5, 5) * 5)]
+    seed = torch.randn(2, 4, 5, 8).to(dtype)
+
+    def gradients(inputs, seed):
+        q, k, v, mask = (x.detach().clone().requires_grad_() for x in inputs)
+        found = nn.functional.scaled_dot_product_attention(q, k, v, mask)
+        return found, torch.autograd.grad(found, (q, k, v, mask), seed)
+
+    found, slopes = gradients(operands, seed)
+    expected, wide = gradients([x.float() for x in operands], seed.float())
+    assert found.equal(expected.to(dtype))
+    for mine, theirs in zip(slopes, wide, strict=True):
+        assert mine.equal(theirs.to(dtype))

@@ -53,6 +53,8 @@ def test_dtypes_follow_the_input() -> None:
     assert M.argmax(X, 1, mask=MASK).tolist() == [2.0, 2.0, 0.0]
     assert M.var(small, 1, mask=MASK).dtype == torch.float32
     assert M.amax(small, 1, mask=MASK).tolist() == [4, 9, -128]
+    for mask in (None, MASK):
+        assert M.std(X.to(torch.complex64), 1, mask=mask).dtype == torch.complex64
 
 
 def test_scans_and_softmax() -> None:

@@ -261,3 +261,12 @@ def test_powers_that_are_products_refuse_another_dtype():
     for n in (-1, 2, -2, 3, 6):
         with pytest.raises(RuntimeError, match="Expected out tensor to have dtype Float"):
             torch.linalg.matrix_power(x, n, out=torch.empty(2, 2, dtype=torch.float64))
+
+
+def test_lerp_by_a_tensor_refuses_another_dtype():
+    x, weight = torch.tensor([2.0, 4.0]), torch.tensor([0.5, 0.25])
+    assert torch.lerp(x, x + 2, weight, out=torch.empty(2)).tolist() == [3.0, 4.5]
+    for dtype in (torch.float16, torch.float64, torch.complex64):
+        assert torch.lerp(x, x + 2, 0.5, out=torch.empty(2, dtype=dtype)).tolist() == [3.0, 5.0]
+        with pytest.raises(RuntimeError, match="lerp"):
+            torch.lerp(x, x + 2, weight, out=torch.empty(2, dtype=dtype))
