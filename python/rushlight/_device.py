@@ -19,6 +19,8 @@ _FACTORIES = (
 class DeviceContext(TorchFunctionMode):
     """Gives factory functions called in it a device."""
 
+    _operators_only = True
+
     def __init__(self, device: object) -> None:
         super().__init__()
         self.device = _C.device(device)

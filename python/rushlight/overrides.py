@@ -7,6 +7,8 @@ and any class with a __torch_function__), and the modes in force, before it runs
 from __future__ import annotations
 
 import functools
+import inspect
+import types
 from collections.abc import Callable, Iterable
 
 from rushlight import _C
@@ -46,6 +48,46 @@ def handle_torch_function(
 ) -> object:
     """Asks the overriding arguments and modes to run public_api(*args, **kwargs)."""
     return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
+
+
+def _call_composite(function: Callable, args: tuple, kwargs: dict) -> object:
+    """Calls a function of nn.functional where an argument or a mode overrides.
+
+    Whoever takes operators only (`_operators_only`) sees those that the function calls. The others
+    get what PyTorch gives: what has no default by position, the rest by name.
+    """
+    inner = function.__wrapped__
+    mode = _get_current_function_mode() if _C._get_torch_function_state() != 2 else None
+    relevant = _get_overloaded_args(tuple(_flat([*args, *kwargs.values()])))
+    askers = relevant if mode is None else [mode, *relevant]
+    if any(getattr(type(asker), "_operators_only", False) for asker in askers):
+        return inner(*args, **kwargs)
+    signature = inspect.signature(inner)
+    try:
+        given = signature.bind(*args, **kwargs)
+    except TypeError:
+        return inner(*args, **kwargs)  # says what is wrong
+    given.apply_defaults()
+    required = [
+        name for name, p in signature.parameters.items() if p.default is inspect.Parameter.empty
+    ]
+    positional = [given.arguments.pop(name) for name in required]
+    return handle_torch_function(function, tuple(relevant), *positional, **given.arguments)
+
+
+def _flat(values: Iterable[object]) -> Iterable[object]:
+    for value in values:
+        yield from value if isinstance(value, (tuple, list)) else (value,)
+
+
+def _composites(namespace: dict[str, object], exempt: Iterable[str]) -> None:
+    """Makes a module's functions ask before they run, save those named."""
+    for name, function in list(namespace.items()):
+        if not isinstance(function, types.FunctionType) or name.startswith("_") or name in exempt:
+            continue
+        whole = functools.update_wrapper(_C._composite_function(function), function)
+        whole.__module__ = namespace["__name__"]
+        namespace[name] = whole
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:
@@ -91,8 +133,6 @@ def get_ignored_functions() -> set[Callable]:
 
 @functools.lru_cache(None)
 def _overridable() -> tuple[dict[object, list[Callable]], dict[Callable, str]]:
-    import types
-
     import rushlight as torch
 
     functions: dict[object, list[Callable]] = {}

@@ -19,6 +19,8 @@ from rushlight.overrides import TorchFunctionMode
 class BatchedTensor(Tensor):
     """One element of a batch: `_value` has the batch along dimension 0, `_level` whose it is."""
 
+    _operators_only = True  # there are no rules for compositions of them
+
     @classmethod
     def __torch_function__(
         cls, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -86,6 +88,8 @@ def active_levels() -> list[Level]:
 
 class Level(TorchFunctionMode):
     """One vmap in force."""
+
+    _operators_only = True
 
     def __init__(self, size: int, randomness: str) -> None:
         super().__init__()

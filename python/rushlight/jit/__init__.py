@@ -140,7 +140,7 @@ def script(
         return obj
     if _isinstance(obj, torch.nn.Module):
         return _script_module(obj)
-    if inspect.isfunction(obj) or inspect.ismethod(obj):
+    if inspect.isfunction(inspect.unwrap(obj)) or inspect.ismethod(obj):
         return ScriptFunction(obj)
     raise RuntimeError(f"script: expected a function, a module or a class, got {type(obj)}")
 

@@ -137,6 +137,8 @@ class FlopCounterMode(TorchFunctionMode):
     of operators, by torch.ops packet, which go before the known ones.
     """
 
+    _operators_only = True
+
     def __init__(
         self,
         mods: Any = None,

@@ -1,8 +1,13 @@
 """__torch_function__ of classes and modes."""
 
+import copy
+import inspect
+import pickle
+
 import pytest
 import rushlight as torch
 from rushlight import Tensor
+from rushlight.nn import functional as F
 from rushlight.overrides import (
     TorchFunctionMode,
     get_overridable_functions,
@@ -185,3 +190,59 @@ def test_questions_about_objects_and_functions():
     assert resolve_name(torch.add) == "rushlight.add"
     assert resolve_name(Tensor.add) == "rushlight.Tensor.add"
     assert torch.add in get_overridable_functions()[torch]
+
+
+def test_functions_of_nn_functional_are_asked_as_a_whole():
+    duck = Duck()
+    assert F.relu(duck) == ("duck", F.relu, (duck,), {"inplace": False})
+    found = F.softmax(duck, -1)
+    assert found[1:3] == (F.softmax, (duck,)) and found[3]["dim"] == -1
+    _, func, args, kwargs = F.mse_loss(input=duck, target=torch.ones(1))
+    assert func is F.mse_loss and args == (duck, torch.ones(1)) and kwargs["reduction"] == "mean"
+    for name in ("cross_entropy", "embedding", "layer_norm", "kl_div", "pad", "dropout2d"):
+        whole = getattr(F, name)
+        parameters = inspect.signature(whole).parameters.values()
+        required = sum(parameter.default is parameter.empty for parameter in parameters)
+        assert whole(*[duck] * required)[1:3] == (whole, (duck,) * required)
+
+
+def test_handlers_registered_by_function_of_nn_functional():
+    handled = {F.mse_loss: lambda a, b, **options: "mse", F.gelu: lambda x, **options: "gelu"}
+
+    class Handler:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return handled[func](*args, **(kwargs or {})) if func in handled else NotImplemented
+
+    assert F.mse_loss(Handler(), Handler()) == "mse"
+    assert F.gelu(Handler()) == "gelu"
+    with pytest.raises(TypeError, match="relu"):
+        F.relu(Handler())
+
+
+def test_a_mode_sees_functions_of_nn_functional_and_not_what_they_call():
+    seen = []
+
+    class Log(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.zeros(2)
+    with Log():
+        F.huber_loss(x, x)
+    assert seen == [F.huber_loss]
+
+
+def test_functions_of_nn_functional_are_functions():
+    assert F.relu.__name__ == "relu" and F.relu.__module__ == "rushlight.nn.functional"
+    assert str(inspect.signature(F.softsign)) == "(input: 'Tensor') -> 'Tensor'"
+    assert pickle.loads(pickle.dumps(F.relu)) is F.relu is copy.deepcopy(F.relu)
+    assert F.relu.__doc__ and repr(F.relu).startswith("<function relu at")
+    bound = type("Model", (), {"act": F.relu, "loss": staticmethod(F.mse_loss)})()
+    assert bound.act.__self__ is bound
+    assert bound.loss(torch.zeros(2), torch.ones(2)).item() == 1
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'input'"):
+        F.relu()
+    with torch.device("meta"):
+        assert F.relu(torch.ones(2)).is_meta

@@ -7,6 +7,7 @@ Functions that are operators of the extension as they stand are looked up at fir
 from __future__ import annotations
 
 import rushlight as torch
+from rushlight.overrides import _composites
 
 from ._activation import (
     alpha_dropout,
@@ -251,6 +252,13 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+
+# Those that PyTorch leaves to the operators that they call.
+_composites(
+    globals(),
+    exempt=("assert_int_or_pair", "sigmoid", "tanh"),
+)
 
 
 def __getattr__(name: str):
