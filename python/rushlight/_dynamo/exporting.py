@@ -130,7 +130,7 @@ class _Exporter:
 
 
 def _meta(tensor: Tensor) -> fx.TensorMetadata:
-    return fx.TensorMetadata(tuple(tensor.shape), tensor.dtype, tuple(tensor.stride()))
+    return fx.TensorMetadata(tensor.shape, tensor.dtype, False, tensor.stride(), None)
 
 
 def _offset(tensor: Tensor | None) -> int:

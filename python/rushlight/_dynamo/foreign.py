@@ -150,7 +150,9 @@ class _Builder:
 
     def _describe(self, value: int, node: fx.Node) -> None:
         _, dtype, sizes, strides, _ = self._values[value]
-        node.meta["tensor_meta"] = fx.TensorMetadata(tuple(sizes), dtype, tuple(strides))
+        node.meta["tensor_meta"] = fx.TensorMetadata(
+            _C.Size(sizes), dtype, False, tuple(strides), None
+        )
 
     def _define(self, value: int, node: fx.Node) -> None:
         self._nodes[value] = node

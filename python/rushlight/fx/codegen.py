@@ -80,7 +80,7 @@ class Writer:
             self._lines.append("pass")
         inputs = ", ".join([self._root, *self._inputs])
         body = "".join(f"    {line}\n" if line else "\n" for line in self._lines)
-        return PythonCode(f"\n\n\ndef forward({inputs}):\n{body}", self._globals)
+        return PythonCode(f"\n\n\ndef forward({inputs}):\n{body}    ", self._globals)
 
     def _last_uses(self) -> dict[Node, list[Node]]:
         """By node: what nobody uses after it."""
@@ -215,7 +215,7 @@ class Writer:
         if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
             return f'float("{value}")'
         if value is None or value is Ellipsis or isinstance(value, (bool, int, float, str, bytes)):
-            return "..." if value is Ellipsis else repr(value)
+            return repr(value)
         if isinstance(value, complex):
             return repr(value)
         shown = repr(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections.abc import Callable, Iterator
@@ -37,10 +38,10 @@ class _Namespace:
         return name
 
 
+# Names that the code of a graph may use for what they mean elsewhere.
 _RESERVED = frozenset(
-    {"self", "torch", "device", "inf", "nan", "None", "True", "False", "operator"}
-    | {"abs", "all", "any", "bool", "float", "int", "len", "list", "max", "min", "print", "range"}
-    | {"round", "set", "slice", "sum", "tuple", "type", "zip"}
+    {"self", "torch", "device", "inf", "nan", "NoneType", "operator"}
+    | {name for name in dir(builtins) if not name.startswith("_")}
 )
 
 
@@ -139,11 +140,16 @@ class Graph:
     def _target_name(self, op: str, target: object) -> str:
         if op == "output":
             return "output"
-        if op != "call_function":
-            return str(target).replace(".", "_").lstrip("*")
-        name = getattr(target, "__name__", type(target).__name__)
         packet = getattr(target, "overloadpacket", None)
-        return packet.__name__ if packet is not None else name.replace(".", "_")
+        if isinstance(target, str):
+            name = target
+        elif packet is not None:
+            name = packet.__name__
+        else:
+            name = getattr(target, "__name__", type(target).__name__)
+        if name.startswith("__") and name.endswith("__"):
+            name = name[2:-2]
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace(".", "_")).lower()
 
     def placeholder(
         self, name: str, type_expr: object = None, default_value: object = _MISSING

@@ -8,6 +8,8 @@ import types
 from collections.abc import Callable
 from typing import NamedTuple
 
+import rushlight
+
 _LEGAL_OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output")
 
 
@@ -16,7 +18,11 @@ class TensorMetadata(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: object
+    requires_grad: bool
     stride: tuple[int, ...]
+    memory_format: object
+    is_quantized: bool = False
+    qparams: dict | None = None
 
 
 _side_effects: set[Callable] = set()
@@ -97,6 +103,8 @@ def qualified_name(target: Callable) -> str:
             "rushlight", "torch", 1
         )
     module = module.replace("_operator", "operator")
+    if module.startswith("rushlight") and getattr(rushlight, name, None) is target:
+        return f"torch.{name}"
     if module == "rushlight" or module.startswith("rushlight."):
         module = "torch" + module.removeprefix("rushlight")
     return f"{module}.{name}" if module else name
@@ -299,7 +307,10 @@ class Node:
         self.meta["stack_trace"] = trace
 
     def _pretty_print_target(self, target: object) -> str:
-        return target if isinstance(target, str) else qualified_name(target)
+        if isinstance(target, str):
+            return target
+        name = qualified_name(target)
+        return f"builtins.{name}" if getattr(builtins, name, None) is target else name
 
     def format_node(
         self,
@@ -317,28 +328,26 @@ class Node:
             return f"{start}[target={self.target}]{default}"
         if self.op == "get_attr":
             return f"{start}[target={self.target}]"
-        args = map_aggregate(self.args, _shown)
-        kwargs = map_aggregate(self.kwargs, _shown)
-        named = ", ".join(f"{key}: {value!r}" for key, value in kwargs.items())
         return (
             f"{start}[target={self._pretty_print_target(self.target)}]"
-            f"(args = {args!r}, kwargs = {{{named}}})"
+            f"(args = {_shown(self.args)}, kwargs = {_shown(self.kwargs)})"
         )
 
     def __repr__(self) -> str:
         return self.name
 
 
-class _Shown:
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    def __repr__(self) -> str:
-        return f"%{self._node.name}"
-
-
-def _shown(item: object) -> object:
-    return _Shown(item) if isinstance(item, Node) else item
+def _shown(item: object) -> str:
+    """An argument as a graph's text has it."""
+    if isinstance(item, Node):
+        return f"%{item.name}"
+    if isinstance(item, list):
+        return f"[{', '.join(map(_shown, item))}]"
+    if isinstance(item, tuple):
+        return f"({', '.join(map(_shown, item))}{',' if len(item) == 1 else ''})"
+    if isinstance(item, dict):
+        return f"{{{', '.join(f'{key}: {_shown(value)}' for key, value in item.items())}}}"
+    return str(item)
 
 
 def _writes(target: Callable) -> bool:

@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 
 from rushlight import _C
+from rushlight.fx._inputs import call_with, stand_ins
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_aggregate
@@ -358,10 +359,10 @@ class Tracer(TracerBase):
             function = root
         self.graph = Graph(tracer_cls=type(self))
         self._tensors: dict[int, str] = {}
-        args, kwargs = self._inputs(function, isinstance(root, Module), concrete_args or {})
+        given = stand_ins(self, function, isinstance(root, Module), concrete_args or {})
         with _Patches() as patches:
             self._patch(patches, function)
-            result = function(*args, **kwargs)
+            result = call_with(function, given)
         self.create_node("output", "output", (self.create_arg(result),), {})
         return self.graph
 
@@ -429,30 +430,6 @@ class Tracer(TracerBase):
         name = f"_tensor_constant{number}"
         self.root.__dict__[name] = tensor
         return self.create_node("get_attr", name, (), {})
-
-    def _inputs(
-        self, function: Callable, is_module: bool, concrete: dict[str, object]
-    ) -> tuple[list, dict]:
-        args: list = [self.root] if is_module else []
-        kwargs: dict = {}
-        parameters = list(inspect.signature(function).parameters.values())
-        for parameter in parameters[1 if is_module else 0 :]:
-            name = parameter.name
-            if name in concrete:
-                value = concrete[name]
-            elif parameter.kind is parameter.VAR_POSITIONAL:
-                args.append(self.create_proxy("placeholder", f"*{name}", (), {}))
-                raise TraceError(f"*{name}: give the function a fixed number of arguments")
-            elif parameter.kind is parameter.VAR_KEYWORD:
-                continue
-            else:
-                default = () if parameter.default is parameter.empty else (parameter.default,)
-                value = self.create_proxy("placeholder", name, default, {})
-            if parameter.kind is parameter.KEYWORD_ONLY:
-                kwargs[name] = value
-            else:
-                args.append(value)
-        return args, kwargs
 
 
 def _with_self(bound: Callable) -> inspect.Signature:

@@ -8,6 +8,7 @@ import pickle
 import pytest
 import rushlight as torch
 from rushlight import fx, nn
+from rushlight.nn import functional as F
 
 
 class Net(nn.Module):
@@ -34,7 +35,7 @@ def forward(self, x, y = 3):
     cat = torch.cat([x, x], 0);  x = None
     getitem = cat[(slice(0, 1, None), None)];  cat = None
     return (add, sum_1, getitem)
-"""
+    """
 
 
 def test_symbolic_trace():
@@ -73,7 +74,48 @@ def test_concrete_arguments():
         return -x if flip else x
 
     gm = fx.symbolic_trace(f, concrete_args={"flip": True})
-    assert gm(torch.ones(1)).item() == -1
+    assert gm(torch.ones(1), True).item() == -1
+    with pytest.raises(AssertionError, match="flip has been specialized to have value True"):
+        gm(torch.ones(1), False)
+    gm.graph.eliminate_dead_code()
+    assert gm.graph.find_nodes(op="call_function", target=torch._assert)
+    absent = fx.symbolic_trace(lambda x, y=None: x if y is None else x + y, {"y": None})
+    assert absent(torch.ones(1)).item() == 1
+    with pytest.raises(AssertionError, match="specialized to have value None"):
+        absent(torch.ones(1), torch.ones(1))
+
+
+def test_variadic_arguments():
+    def f(x, *rest, scale=1, **options):
+        return x * scale + rest[0] + options["bias"]
+
+    gm = fx.symbolic_trace(f)
+    assert [node.target for node in gm.graph.find_nodes(op="placeholder")] == [
+        "x", "scale", "*rest", "**options",
+    ]  # fmt: skip
+    assert gm(torch.ones(1), 2, torch.ones(1), bias=3).item() == 6
+
+
+def test_functions_of_nn_functional_are_one_node():
+    gm = fx.symbolic_trace(lambda x: F.mse_loss(F.softmax(F.relu(x), dim=-1), x))
+    targets = [node.target for node in gm.graph.nodes if node.op == "call_function"]
+    assert targets == [F.relu, F.softmax, F.mse_loss]
+    assert "relu = torch.nn.functional.relu(x, inplace = False)" in gm.code
+    x = torch.randn(2, 3)
+    assert torch.equal(gm(x), F.mse_loss(x.relu().softmax(-1), x))
+
+
+def test_names_avoid_builtins():
+    gm = fx.symbolic_trace(lambda input, id: (input**2, id.shape))
+    assert [node.name for node in gm.graph.nodes] == [
+        "input_1",
+        "id_1",
+        "pow_1",
+        "getattr_1",
+        "output",
+    ]
+    shown = str(gm.graph).splitlines()
+    assert "call_function[target=builtins.getattr](args = (%id_1, shape), kwargs = {})" in shown[4]
 
 
 def test_control_flow_is_refused():

@@ -7,6 +7,23 @@ from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node, TensorMetadata, map_aggregate
 
 
+def _extract_tensor_metadata(result: rushlight.Tensor) -> TensorMetadata:
+    """How a tensor looks."""
+    formats = (rushlight.contiguous_format, rushlight.channels_last, rushlight.channels_last_3d)
+    return TensorMetadata(
+        result.shape,
+        result.dtype,
+        result.requires_grad,
+        result.stride(),
+        next((f for f in formats if _is_laid_out(result, f)), None),
+    )
+
+
+def _is_laid_out(tensor: rushlight.Tensor, memory_format: object) -> bool:
+    dims = {rushlight.channels_last: 4, rushlight.channels_last_3d: 5}.get(memory_format)
+    return dims in (None, tensor.dim()) and tensor.is_contiguous(memory_format=memory_format)
+
+
 class ShapeProp(Interpreter):
     """Runs a graph on example inputs; each node's meta has `tensor_meta` and `type` afterwards."""
 
@@ -20,7 +37,7 @@ class ShapeProp(Interpreter):
             if not isinstance(item, rushlight.Tensor):
                 return item
             found = True
-            return TensorMetadata(tuple(item.shape), item.dtype, item.stride())
+            return _extract_tensor_metadata(item)
 
         described = map_aggregate(result, describe)
         if found:
