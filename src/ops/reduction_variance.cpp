@@ -109,7 +109,7 @@ void var_mean_gradient(Gradient& g) {
   g.set(0, total);
 }
 
-// As in PyTorch, what is reduced whole from halves goes to no wider float.
+// As in PyTorch, halves that are reduced to one number go to no wider float.
 void check_variance(const Invocation& inv) {
   expect_floating(inv);
   if (inv.form != Form::Out || !inv.arguments[0].is_tensor() || !inv.results[0].is_tensor()) {
@@ -119,8 +119,7 @@ void check_variance(const Invocation& inv) {
   const DType out = inv.results[0].tensor().dtype();
   const bool widens =
       is_reduced_floating(self.dtype()) && is_floating(out) && element_size(out) > 2;
-  const IntList dims = reduced_dims(inv.arguments[1], self.dim(), inv.op->name());
-  if (widens && static_cast<int64_t>(dims.size()) == self.dim()) {
+  if (widens && self.numel() != 0 && reduced_count(self, inv.arguments[1]) == self.numel()) {
     fail(ErrorKind::Runtime, "", "std_var_all: Unsupported dtype ", scalar_type_name(self.dtype()),
          " where out= is ", scalar_type_name(out));
   }
@@ -183,7 +182,8 @@ RUSHLIGHT_OPERATORS(reduction_variance) {
       .composition(
           [](const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased,
              bool keepdim) -> Tensor { return var(self, dim, Scalar(unbiased ? 1 : 0), keepdim); })
-      .casts_out();
+      .casts_out()
+      .check(check_variance);
   op("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", kFunction)
       .doc("Variance and mean of all elements.")
       .composition([](const Tensor& self, bool unbiased) -> std::tuple<Tensor, Tensor> {
@@ -222,7 +222,8 @@ RUSHLIGHT_OPERATORS(reduction_variance) {
                       bool keepdim) -> Tensor {
         return rushlight::std(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
       })
-      .casts_out();
+      .casts_out()
+      .check(check_variance);
 }
 
 }  // namespace rushlight

@@ -110,6 +110,12 @@ def test_matrix_norms_of_nothing_are_zero():
 def test_outputs_that_are_refused():
     with pytest.raises(RuntimeError, match="std_var_all: Unsupported dtype Half"):
         torch.var(torch.ones(3, dtype=torch.float16), correction=1, out=torch.empty(()))
+    for function in (torch.var, torch.std):  # whatever makes it one number, but not of none
+        row = torch.ones(1, 3, dtype=torch.bfloat16)
+        with pytest.raises(RuntimeError, match="std_var_all: Unsupported dtype BFloat16"):
+            function(row, 1, unbiased=False, out=torch.empty(1))
+        assert function(row.mT, 1, correction=0, out=torch.empty(3)).tolist() == [0.0, 0.0, 0.0]
+        assert function(row[0, :0], 0, correction=0, out=torch.empty(())).isnan()
     with pytest.raises(RuntimeError, match="found ComplexDouble|dtype ComplexDouble"):
         x = torch.ones(3, dtype=torch.float64)
         torch.inner(x, x, out=torch.empty((), dtype=torch.complex128))
