@@ -4,6 +4,7 @@
 
 #include "kernels/attention_tile.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight {
 namespace {
@@ -27,7 +28,7 @@ struct BackwardScratch {
   Scratch scores;
 };
 
-thread_local BackwardScratch backward_scratch;
+const PerThread<BackwardScratch> backward_scratch;
 
 // Both kinds of task below add up tiles in the same order, so each gradient has the same bits
 // whether its tiles are formed once, in one task for a whole head, or twice, in tasks that a short
@@ -240,7 +241,7 @@ class BackwardTask {
   const Attention& attention_;
   AttentionSchedule schedule_;
   AttentionTile<T> tile_;
-  BackwardScratch& scratch_ = backward_scratch;
+  BackwardScratch& scratch_ = *backward_scratch;
   const HeadsRef& out_;
   const T* logsumexp_;
   const T* logsumexp_gradient_;

@@ -4,15 +4,16 @@
 #include "kernels/convolution_windows.h"
 #include "kernels/gemm_product.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight::convolutions {
 namespace {
 
-thread_local Scratch planes_scratch;
-thread_local Scratch row_scratch;
-thread_local Scratch factors_scratch;
-thread_local Scratch sums_scratch;
-thread_local Scratch far_scratch;
+const PerThread<Scratch> planes_scratch;
+const PerThread<Scratch> row_scratch;
+const PerThread<Scratch> factors_scratch;
+const PerThread<Scratch> sums_scratch;
+const PerThread<Scratch> far_scratch;
 
 constexpr int64_t kTaskWork = 1 << 18;
 
@@ -31,7 +32,7 @@ FlatGrids<T> flat_grids(const WindowProduct& product, int64_t distance) {
     total += static_cast<int64_t>(grid.taps.size());
   }
   const int64_t each = product.groups * product.out * product.in;
-  T* factors = factors_scratch.get<T>(total * each);
+  T* factors = factors_scratch->get<T>(total * each);
   for (const Grid& grid : product.windows.grids) {
     const auto taps = static_cast<int64_t>(grid.taps.size());
     made.factors.push_back(factors);
@@ -74,7 +75,7 @@ struct FlatTask {
     const int64_t pitch = product.windows.size[2];
     const int64_t length = (rows - 1) * pitch + grid.size[2];
     const int64_t stride = length + kPlaneSlack;
-    T* sums = row_scratch.get<T>(product.out * stride);
+    T* sums = row_scratch->get<T>(product.out * stride);
     convolution_engine<T>().flat(product.out, planes + product.windows.at({z, y, 0}), places.data(),
                                  factors, static_cast<int64_t>(places.size()), bias, length, sums,
                                  stride);
@@ -126,7 +127,7 @@ void sum_near(const WindowProduct& product) {
                        static_cast<int64_t>(windows.grids.size());
   const int64_t grain = std::max<int64_t>(1, kTaskWork / work);
   const auto run = [&](int64_t image, int64_t group) {
-    T* planes = planes_scratch.get<T>(product.in * windows.channel() + kPlaneSlack);
+    T* planes = planes_scratch->get<T>(product.in * windows.channel() + kPlaneSlack);
     for (int64_t c = 0; c < product.in; ++c) {
       prepare_channel(windows, product.dtype, product.source, image, group * product.in + c,
                       planes + c * windows.channel());
@@ -161,7 +162,7 @@ void sum_far(const WindowProduct& product) {
   for (int64_t image = 0; image < product.batch; image += together) {
     const int64_t images = std::min(together, product.batch - image);
     const Planes<T> planes = copy_planes<T>(windows, product.dtype, product.source, image, images,
-                                            channels, far_scratch);
+                                            channels, *far_scratch);
     const FlatGrids<T> grids = flat_grids<T>(product, planes.channel);
     for (size_t i = 0; i < windows.grids.size(); ++i) {
       const Grid& grid = windows.grids[i];
@@ -210,9 +211,9 @@ void sum_for_weight(const Convolution& problem, const Windows& windows, const Im
   const int64_t item = element_size(problem.dtype);
   const int64_t outs = problem.out_channels;
   const auto run_group = [&](int64_t group) {
-    T* planes = planes_scratch.get<T>(windows.channel() + kPlaneSlack);
-    T* row = row_scratch.get<T>(problem.output[2] + kPlaneSlack);
-    T* sums = sums_scratch.get<T>(outs * taps * tools.width);
+    T* planes = planes_scratch->get<T>(windows.channel() + kPlaneSlack);
+    T* row = row_scratch->get<T>(problem.output[2] + kPlaneSlack);
+    T* sums = sums_scratch->get<T>(outs * taps * tools.width);
     std::fill(sums, sums + outs * taps * tools.width, T{0});
     for (int64_t n = 0; n < problem.batch; ++n) {
       prepare_channel(windows, problem.dtype, input, n, group, planes);

@@ -4,6 +4,7 @@
 #include "kernels/convolution_windows.h"
 #include "kernels/gemm_product.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight::convolutions {
 namespace {
@@ -15,12 +16,12 @@ constexpr int64_t kFactorBytes = 144 << 10;
 // Multiplications that are worth a task of their own (about 5 us).
 constexpr int64_t kTaskWork = 1 << 18;
 
-thread_local Scratch planes_scratch;
-thread_local Scratch dense_scratch;
-thread_local Scratch factors_scratch;
-thread_local Scratch windows_scratch;
-thread_local Scratch sums_scratch;
-thread_local Scratch turned_scratch;
+const PerThread<Scratch> planes_scratch;
+const PerThread<Scratch> dense_scratch;
+const PerThread<Scratch> factors_scratch;
+const PerThread<Scratch> windows_scratch;
+const PerThread<Scratch> sums_scratch;
+const PerThread<Scratch> turned_scratch;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -111,7 +112,8 @@ bool place_runs(const Part<T>& part, const std::vector<Run>& runs, int64_t depth
 template <typename T>
 void pack_columns(const Part<T>& part, const std::vector<Run>& runs, int64_t start, int64_t depth,
                   T* out) {
-  static thread_local std::vector<WindowRun> places;
+  static const PerThread<std::vector<WindowRun>> own_places;
+  std::vector<WindowRun>& places = *own_places;
   const int64_t* rows = part.rows.data() + start;
   if (place_runs(part, runs, depth, &places)) {
     part.tools.pack(part.planes.data, rows, depth, places.data(),
@@ -148,7 +150,7 @@ void store_columns(const Part<T>& part, const std::vector<Run>& runs, int64_t gr
     }
   }
   if (product.result.strides[1] == 1 && product.out > 1 && step != 1) {  // channels are adjacent
-    T* turned = turned_scratch.get<T>(columns * product.out + kPlaneSlack);
+    T* turned = turned_scratch->get<T>(columns * product.out + kPlaneSlack);
     engine.pack(kComputeDType<T>, sums, stride, 1, product.out, columns, product.out, turned);
     for (const Run& run : runs) {
       for (int64_t i = 0; i < run.length; ++i) {
@@ -174,10 +176,11 @@ void multiply_columns(const Part<T>& part, int64_t group, int64_t first, int64_t
   const int64_t stride = panels * panel;
   const int64_t out = part.product.out;
   const int64_t most = std::min(part.depth, kGemmDepth);
-  static thread_local std::vector<Run> runs;
+  static const PerThread<std::vector<Run>> own_runs;
+  std::vector<Run>& runs = *own_runs;
   find_runs(part, group, first, columns, &runs);
-  T* windows = windows_scratch.get<T>(panels * panel_distance(part, most) + panel);
-  T* sums = sums_scratch.get<T>(out * stride);
+  T* windows = windows_scratch->get<T>(panels * panel_distance(part, most) + panel);
+  T* sums = sums_scratch->get<T>(out * stride);
   const int64_t padded = part.padded_out();
   const int64_t chunk = std::max<int64_t>(
       part.engine.rows, kFactorBytes / (kGemmDepth * static_cast<int64_t>(sizeof(T))) /
@@ -229,7 +232,7 @@ template <typename T>
 void pack_factors(const WindowProduct& product, const Grid& grid, int64_t depth, T* out) {
   const GemmEngine<T>& engine = gemm_engine<T>();
   const int64_t padded = ceil_div(product.out, engine.rows) * engine.rows;
-  T* dense = dense_scratch.get<T>(product.out * depth);
+  T* dense = dense_scratch->get<T>(product.out * depth);
   for (int64_t group = 0; group < product.groups; ++group) {
     gather_factors(product, grid, group, dense);
     T* to = out + group * padded * depth;
@@ -259,11 +262,11 @@ void multiply_windows(const WindowProduct& product) {
   const int64_t together = images_together(product.batch, channels * windows.channel());
   for (int64_t image = 0; image < product.batch; image += together) {
     const int64_t images = std::min(together, product.batch - image);
-    const Planes<T> planes =
-        prepare<T>(windows, product.dtype, product.source, image, images, channels, planes_scratch);
+    const Planes<T> planes = prepare<T>(windows, product.dtype, product.source, image, images,
+                                        channels, *planes_scratch);
     for (const Grid& grid : windows.grids) {
       const int64_t depth = product.in * static_cast<int64_t>(grid.taps.size());
-      T* factors = factors_scratch.get<T>(product.groups * padded * depth);
+      T* factors = factors_scratch->get<T>(product.groups * padded * depth);
       if (image == 0 || windows.grids.size() > 1) {
         pack_factors(product, grid, depth, factors);
       }

@@ -10,17 +10,18 @@
 #include "kernels/convolution_windows.h"
 #include "kernels/gemm_product.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight::convolutions {
 namespace {
 
 constexpr int64_t kTaskWork = 1 << 18;
 
-thread_local Scratch planes_scratch;
-thread_local Scratch grad_scratch;
-thread_local Scratch sums_scratch;
-thread_local Scratch turned_scratch;
-thread_local Scratch row_scratch;
+const PerThread<Scratch> planes_scratch;
+const PerThread<Scratch> grad_scratch;
+const PerThread<Scratch> sums_scratch;
+const PerThread<Scratch> turned_scratch;
+const PerThread<Scratch> row_scratch;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -162,7 +163,7 @@ void store_channel(const Job<T>& job, const MutableImagesRef& weight, int64_t ch
     job.engine.store_row(p.dtype, sums, job.depth(), out, 1);
     return;
   }
-  T* row = row_scratch.get<T>(p.in_channels);
+  T* row = row_scratch->get<T>(p.in_channels);
   for (int64_t t = 0; t < taps; ++t) {
     job.engine.load_row(kComputeDType<T>, sums + t, taps, p.in_channels, row);
     const int64_t to = t / (p.kernel[1] * p.kernel[2]) * strides[2] +
@@ -179,7 +180,7 @@ void store(const Job<T>& job, const MutableImagesRef& weight) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel % job.panels * cols;
       const int64_t channels = std::min(cols, p.out_channels - first);
-      T* turned = turned_scratch.get<T>(channels * job.depth());
+      T* turned = turned_scratch->get<T>(channels * job.depth());
       job.engine.pack(kComputeDType<T>, job.sums + panel * job.depth() * cols, cols, 1, job.depth(),
                       channels, job.depth(), turned);
       for (int64_t c = 0; c < channels; ++c) {
@@ -205,12 +206,12 @@ void multiply_for_weight(const Convolution& problem, const Windows& windows, con
   const int64_t together =
       images_together(problem.batch, channels * windows.channel() + grads_size);
   const int64_t depth = problem.in_channels * count(problem.kernel);
-  T* sums = sums_scratch.get<T>(problem.groups * panels * depth * cols);
-  T* grads = grad_scratch.get<T>(together * grads_size);
+  T* sums = sums_scratch->get<T>(problem.groups * panels * depth * cols);
+  T* grads = grad_scratch->get<T>(together * grads_size);
   for (int64_t image = 0; image < problem.batch; image += together) {
     const int64_t images = std::min(together, problem.batch - image);
     const Planes<T> planes =
-        prepare<T>(windows, problem.dtype, input, image, images, channels, planes_scratch);
+        prepare<T>(windows, problem.dtype, input, image, images, channels, *planes_scratch);
     const std::vector<int64_t> rows =
         window_rows(windows.grids[0], problem.in_channels, planes.channel);
     const Job<T> job{problem, windows,   engine, convolution_engine<T>(),

@@ -6,6 +6,7 @@
 #include "kernels/convolution_engine.h"
 #include "kernels/gemm_product.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight::convolutions {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // Channels that lie side by side and are turned together.
 constexpr int64_t kTogether = 16;
 
-thread_local Scratch turned_scratch;
+const PerThread<Scratch> turned_scratch;
 
 int64_t floor_div(int64_t a, int64_t b) {
   return a >= 0 ? a / b : -((-a + b - 1) / b);
@@ -126,7 +127,7 @@ template <typename T>
 void prepare_turned(const Windows& windows, DType dtype, const ImagesRef& source, int64_t image,
                     int64_t first, int64_t channels, T* out) {
   const int64_t width = windows.source[2];
-  T* turned = turned_scratch.get<T>(channels * width + kPlaneSlack);
+  T* turned = turned_scratch->get<T>(channels * width + kPlaneSlack);
   const int64_t distance = windows.channel();
   each_row(
       windows,

@@ -6,13 +6,14 @@
 #include "kernels/fft_plan.h"
 #include "kernels/scratch.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight::kernels {
 namespace {
 
-thread_local Scratch group_scratch;
-thread_local Scratch line_scratch;
-thread_local Scratch turned_scratch;
+const PerThread<Scratch> group_scratch;
+const PerThread<Scratch> line_scratch;
+const PerThread<Scratch> turned_scratch;
 
 enum class Kind : uint8_t { Forward, Backward, FromReal, ToReal };
 
@@ -178,7 +179,7 @@ void run_group(const Work<T>& work, int64_t first, int count) {
   place_lines(work, first, count, in, out);
   const int64_t made = work.all ? work.lines.n : work.half() + 1;
   const int64_t room = std::max(work.plan->room, made) * 2 * engine.width;
-  T* a = group_scratch.get<T>(2 * room);
+  T* a = group_scratch->get<T>(2 * room);
   T* b = a + room;
   const int64_t n = work.plan->length;
   const T scale = work.lines.scale;
@@ -236,7 +237,7 @@ void run_columns(const FftEngine<T>& engine, const FftSplit<T>& split, const Fft
                  bool swap, int64_t first, T* turned) {
   const int64_t width = engine.width;
   const int64_t room = split.of_columns->room * 2 * width;
-  T* a = group_scratch.get<T>(2 * room);
+  T* a = group_scratch->get<T>(2 * room);
   const auto count = static_cast<int>(std::min(width, split.columns - first));
   FftAccess<const T> columns{{}, in.step * split.columns, in.imag, count};
   for (int l = 0; l < count; ++l) {
@@ -252,7 +253,7 @@ template <typename T>
 void run_rows(const FftEngine<T>& engine, const FftSplit<T>& split, const FftAccess<T>& out,
               bool swap, T scale, int64_t first, T* turned) {
   const int64_t width = engine.width;
-  T* b = group_scratch.get<T>(split.of_rows->room * 2 * width);
+  T* b = group_scratch->get<T>(split.of_rows->room * 2 * width);
   const auto count = static_cast<int>(std::min(width, split.rows - first));
   FftAccess<T> rows{{}, out.step * split.rows, out.imag, count};
   for (int l = 0; l < count; ++l) {
@@ -269,7 +270,7 @@ void split_line(const FftEngine<T>& engine, const FftSplit<T>& split, const FftA
   const int64_t width = engine.width;
   const int64_t row_groups = (split.rows + width - 1) / width;
   const int64_t column_groups = (split.columns + width - 1) / width;
-  T* turned = turned_scratch.get<T>(row_groups * width * split.columns * 2);
+  T* turned = turned_scratch->get<T>(row_groups * width * split.columns * 2);
   constexpr int64_t kTask = 1 << 14;
   const int64_t column_grain = std::max<int64_t>(1, kTask / (split.rows * width));
   parallel_for(0, column_groups, column_grain, [&](int64_t begin, int64_t end) {
@@ -392,7 +393,7 @@ void run_line(const Work<T>& work, int64_t number) {
   // A real line needs room for what it is made into, or of.
   const int64_t room = 2 * std::max(work.plan->room, n + 1);
   const int64_t made = 2 * (work.all ? work.lines.n : work.half() + 1);
-  T* line = line_scratch.get<T>(room + std::max(room, made));
+  T* line = line_scratch->get<T>(room + std::max(room, made));
   T* other = line + room;
   if (work.kind != Kind::ToReal) {
     read_line(line, in, n);

@@ -3,6 +3,7 @@
 #include "kernels/gemm_product.h"
 #include "kernels/scratch.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight {
 namespace {
@@ -10,8 +11,8 @@ namespace {
 // Elements of B for one thread at a time: about 30 us from memory.
 constexpr int64_t kGrainElements = 1 << 16;
 
-thread_local Scratch left_scratch;
-thread_local Scratch sums_scratch;
+const PerThread<Scratch> left_scratch;
+const PerThread<Scratch> sums_scratch;
 
 // The single row of A as contiguous T.
 template <typename T>
@@ -20,7 +21,7 @@ const T* left_vector(const Product<T>& product) {
   if (a.dtype == kComputeDType<T> && (a.col_stride == 1 || product.k == 1)) {
     return static_cast<const T*>(a.data);
   }
-  T* x = left_scratch.get<T>(product.k);
+  T* x = left_scratch->get<T>(product.k);
   product.engine.load_row(a.dtype, a.data, a.col_stride, product.k, x);
   return x;
 }
@@ -30,7 +31,7 @@ void multiply_cols(const Product<T>& product, const T* x, int64_t first, int64_t
   const GemmEngine<T>& engine = product.engine;
   const int64_t cols = last - first;
   const bool in_place = product.direct() && product.beta == 0;
-  T* sums = in_place ? product.c_at(0, first) : sums_scratch.get<T>(cols);
+  T* sums = in_place ? product.c_at(0, first) : sums_scratch->get<T>(cols);
   const MatrixRef part = offset(product.b, 0, first);
   if (product.b.col_stride == 1) {
     engine.sum_rows(part.dtype, part.data, part.row_stride, cols, product.k, x, sums);

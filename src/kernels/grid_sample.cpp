@@ -5,6 +5,7 @@
 #include "kernels/grid_corners.h"
 #include "kernels/window_engine.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight::kernels {
 namespace {
@@ -251,7 +252,8 @@ void grid_sample_second(const GridSecond& made, const Tensor& of_planes, const T
     }
     scatter(by_planes, read<T>(grad), s, Order::Slopes,
             [&](const Corners<T>& corners, int64_t n, int64_t first, int64_t count) {
-              thread_local std::vector<T> weights;
+              static const PerThread<std::vector<T>> own_weights;
+              std::vector<T>& weights = *own_weights;
               blend(weights, steps + (n * s.samples + first) * s.dims, corners, count,
                     [&](int d) { return corners.slopes(d); });
               return weights.data();

@@ -8,6 +8,7 @@
 
 #include "kernels/linear_cross_entropy_tile.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight {
 
@@ -22,7 +23,7 @@ struct LossScratch {
   Scratch weights;
   Scratch tile;
 };
-inline thread_local LossScratch loss_scratch;
+inline const PerThread<LossScratch> loss_scratch;
 
 template <typename T>
 class LossRun {
@@ -178,8 +179,8 @@ class LossRun {
 
   void measure_tile(const ClassRange& classes, const Statistics& own) {
     const int64_t stride = tiles_.stride();
-    T* tile = holds_ ? held(classes.first) : loss_scratch.tile.get<T>(kClassTile * stride);
-    tiles_.scores(classes, tiles_.weights(classes, &loss_scratch.weights), tile);
+    T* tile = holds_ ? held(classes.first) : loss_scratch->tile.get<T>(kClassTile * stride);
+    tiles_.scores(classes, tiles_.weights(classes, &loss_scratch->weights), tile);
     if (tiles_.has_probabilities()) {
       tiles_.each_wanted(classes, [&](int64_t i, int64_t j, T wanted) {
         own.dot[i] += wanted * tile[j * stride + i];
@@ -335,8 +336,9 @@ class LossRun {
 
   void differentiate_tile(const ClassRange& classes, int64_t slab_first, bool first_chunk,
                           T* sums) {
-    const auto weights = tiles_.weights(classes, &loss_scratch.weights);
-    T* tile = holds_ ? held(classes.first) : loss_scratch.tile.get<T>(kClassTile * tiles_.stride());
+    const auto weights = tiles_.weights(classes, &loss_scratch->weights);
+    T* tile =
+        holds_ ? held(classes.first) : loss_scratch->tile.get<T>(kClassTile * tiles_.stride());
     if (!holds_) {
       tiles_.scores(classes, weights, tile);
       tiles_.engine().probabilities(tile, tiles_.stride(), classes.count, tiles_.wide(),

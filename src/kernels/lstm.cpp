@@ -8,6 +8,7 @@
 #include "kernels/scratch.h"
 #include "runtime/cpu.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight {
 namespace {
@@ -16,8 +17,8 @@ constexpr int64_t kGates = 4;
 // Multiplications that are worth a task of their own.
 constexpr int64_t kTaskWork = 1 << 18;
 
-thread_local Scratch weight_scratch;
-thread_local Scratch state_scratch;
+const PerThread<Scratch> weight_scratch;
+const PerThread<Scratch> state_scratch;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -69,7 +70,7 @@ class Panels {
       : engine_(gemm_engine<T>()),
         depth_(depth),
         each_(ceil_div(group, engine_.cols)),
-        data_(weight_scratch.get<T>(groups * each_ * engine_.cols * depth)) {
+        data_(weight_scratch->get<T>(groups * each_ * engine_.cols * depth)) {
     T* out = data_;
     for (int64_t g = 0; g < groups; ++g) {
       for (int64_t j = 0; j < group; j += engine_.cols) {
@@ -176,7 +177,7 @@ void lstm_layer_gradient(const LstmLayer& layer, const LstmAbove<T>& above, cons
   const MatrixRef turned = {weight.data, weight.dtype, weight.col_stride, weight.row_stride};
   const Panels<T> panels(turned, hidden, 1, row);
   const LstmEngine<T>& engine = lstm_engine<T>();
-  T* dh = state_scratch.get<T>(size);
+  T* dh = state_scratch->get<T>(size);
   T* dc = cell_before_gradient;
   std::fill(dc, dc + size, T{0});
   const T* later = nullptr;  // the gradients by the gates of the step after

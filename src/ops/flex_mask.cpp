@@ -10,13 +10,14 @@
 #include "ops/flex_kernels.h"
 #include "ops/operator.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight {
 namespace {
 
 using loop::Interval;
 
-thread_local Scratch block_scratch;
+const PerThread<Scratch> block_scratch;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -80,7 +81,7 @@ class BlockJudge {
 
   uint8_t judge_elements(int64_t batch, int64_t head, const Range& queries, const Range& keys) {
     const int64_t count = queries.count * keys.count;
-    auto* values = block_scratch.get<uint8_t>(count);
+    auto* values = block_scratch->get<uint8_t>(count);
     evaluator_.run(batch, head, queries.first, queries.count, keys.first, keys.count, values,
                    keys.count);
     const bool any = std::memchr(values, 1, static_cast<size_t>(count)) != nullptr;
