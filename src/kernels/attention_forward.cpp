@@ -1,46 +1,47 @@
 #include <rushlight/error.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
-#include "kernels/attention_tile.h"
+#include "kernels/attention_products.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight {
 namespace {
 
 struct ForwardScratch {
-  Scratch q;
-  Scratch k;
-  Scratch v;
   Scratch tile;
   Scratch mask;
   Scratch sums;
   Scratch out;
 };
 
-thread_local ForwardScratch forward_scratch;
+const PerThread<ForwardScratch> forward_scratch;
 
 // One tile of queries of one head against all keys. It is cut into panels of as many queries as the
 // matrix engine takes columns, so that the scores of a panel stay in the first-level cache from one
 // product to the other, and keys and values in the second-level cache from panel to panel.
-template <typename T>
+template <typename T, typename Products>
 class ForwardTask {
  public:
-  ForwardTask(const Attention& attention, int64_t batch, int64_t head,
+  ForwardTask(const Attention& attention, uint64_t call, int64_t batch, int64_t head,
               const AttentionSchedule::Span& queries)
       : attention_(attention),
         tile_(attention),
         batch_(batch),
         head_(head),
-        kv_head_(head / (attention.heads / attention.kv_heads)),
         query_(queries.first),
         queries_(queries.count),
-        wide_(tile_.width(queries_)) {}
+        wide_(tile_.width(queries_)),
+        products_(attention, tile_,
+                  {call, batch, head, head / (attention.heads / attention.kv_heads), queries.first,
+                   queries.count}) {}
 
   void run(const AttentionSchedule& schedule, const MutableHeadsRef& out, T* logsumexp,
            T* maximum) {
-    load_queries();
+    products_.load_queries();
     const int64_t size = attention_.value_size;
     sums_ = scratch_.sums.get<T>(size * wide_);
     std::fill(sums_, sums_ + size * wide_, T{0});
@@ -67,66 +68,36 @@ class ForwardTask {
   int64_t panel_width(int64_t i) const { return std::min(tile_.panel(), wide_ - i); }
   int64_t panel_queries(int64_t i) const { return std::min(tile_.panel(), queries_ - i); }
 
-  // The columns of each panel on their own.
-  void load_queries() {
-    const int64_t size = attention_.head_size;
-    T* out = scratch_.q.get<T>(size * wide_);
-    q_ = out;
-    for (int64_t i = 0; i < queries_; i += tile_.panel()) {
-      tile_.columns(attention_.q, batch_, head_, query_ + i, panel_queries(i), size,
-                    out + size * i);
-    }
-  }
-
   void add_keys(int64_t key, int64_t keys, bool partial) {
-    const Rows<T> k = tile_.rows(attention_.k, batch_, kv_head_, key, keys, attention_.head_size,
-                                 false, &scratch_.k);
-    const Rows<T> v = tile_.rows(attention_.v, batch_, kv_head_, key, keys, attention_.value_size,
-                                 false, &scratch_.v);
-    const bool more = key + 2 * keys <= attention_.keys;
+    products_.load_keys(key, keys);
     for (int64_t i = 0; i < queries_; i += tile_.panel()) {
       const int64_t seen = tile_.visible(key, keys, query_, i + panel_width(i));
       if (seen > 0) {
-        const RowsAhead ahead = more ? rows_ahead(k, v, keys, i / tile_.panel()) : RowsAhead{};
-        add_to_panel(i, {key, seen, query_ + i, panel_queries(i)}, partial, k, v, ahead);
+        add_to_panel(i, {key, seen, query_ + i, panel_queries(i)}, partial);
       }
     }
   }
 
-  // A cache line of each of the keys and values that come next: a different one for each panel.
-  RowsAhead rows_ahead(const Rows<T>& k, const Rows<T>& v, int64_t keys, int64_t panel) const {
-    constexpr int64_t kLine = 64 / sizeof(T);
-    if ((panel + 1) * kLine > std::min(attention_.head_size, attention_.value_size)) {
-      return {};
-    }
-    const auto at = [&](const Rows<T>& rows) {
-      return reinterpret_cast<const char*>(rows.data + keys * rows.row_stride + panel * kLine);
-    };
-    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-    return {{at(k), at(v)}, {k.row_stride * kSize, v.row_stride * kSize}};
-  }
-
-  void add_to_panel(int64_t i, const Extent& at, bool partial, const Rows<T>& k, const Rows<T>& v,
-                    const RowsAhead& ahead) {
+  void add_to_panel(int64_t i, const Extent& at, bool partial) {
     const int64_t wide = panel_width(i);
     const int64_t size = attention_.value_size;
     T* scores = scratch_.tile.get<T>(kForwardKeys * tile_.panel());
     T* sums = sums_ + size * i;
-    tile_.scores(batch_, head_, at.key, at.keys, at.query, at.queries, k,
-                 q_ + attention_.head_size * i, scores, &scratch_.mask);
+    products_.scores(i, wide, at.keys, scores);
+    tile_.hide(at, batch_, head_, scores, &scratch_.mask);
     if (attention_.modifier != nullptr) {
       attention_.modifier->scores({batch_, head_, at.key, at.keys, at.query, at.queries}, partial,
                                   scores, wide);
     }
     tile_.engine().softmax_step(scores, wide, at.keys, wide, maximum_ + i, total_ + i,
-                                correction_ + i, ahead);
+                                correction_ + i, products_.ahead(i / tile_.panel()));
     if (attention_.keep.data != nullptr) {
       tile_.drop(batch_, head_, at.key, at.keys, at.query, at.queries, scores);
     }
     if (!first_) {
       tile_.engine().scale_columns(sums, size, wide, correction_ + i);
     }
-    tile_.over_keys(at, size, v, scores, 1, sums);
+    products_.add_values(wide, at.keys, scores, sums);
   }
 
   void store(const MutableHeadsRef& out) {
@@ -144,14 +115,13 @@ class ForwardTask {
 
   const Attention& attention_;
   AttentionTile<T> tile_;
-  ForwardScratch& scratch_ = forward_scratch;
+  ForwardScratch& scratch_ = *forward_scratch;
   int64_t batch_;
   int64_t head_;
-  int64_t kv_head_;
   int64_t query_;
   int64_t queries_;
   int64_t wide_;
-  const T* q_ = nullptr;
+  Products products_;
   T* sums_ = nullptr;
   bool first_ = true;  // no sums yet
   alignas(64) T maximum_[kForwardQueries];
@@ -159,8 +129,10 @@ class ForwardTask {
   alignas(64) T correction_[kForwardQueries];
 };
 
-template <typename T>
+template <typename T, typename Products>
 void forward(const Attention& attention, const MutableHeadsRef& out, T* logsumexp, T* maximum) {
+  static std::atomic<uint64_t> calls = 0;
+  const uint64_t call = calls.fetch_add(1, std::memory_order_relaxed) + 1;
   // Large tasks read less memory, small ones are enough for all threads.
   const int64_t planes = attention.batch * attention.heads;
   const bool large = planes * (attention.queries / kForwardQueries) >= 4 * num_threads();
@@ -178,7 +150,8 @@ void forward(const Attention& attention, const MutableHeadsRef& out, T* logsumex
         continue;
       }
       const int64_t at = plane * attention.queries + queries.first;
-      ForwardTask<T>(attention, plane / attention.heads, plane % attention.heads, queries)
+      ForwardTask<T, Products>(attention, call, plane / attention.heads, plane % attention.heads,
+                               queries)
           .run(schedule, out, logsumexp == nullptr ? nullptr : logsumexp + at,
                maximum == nullptr ? nullptr : maximum + at);
     }
@@ -191,10 +164,17 @@ void attention_forward(const Attention& attention, const MutableHeadsRef& out, v
                        void* maximum) {
   RUSHLIGHT_ASSERT(attention.kv_heads > 0 && attention.heads % attention.kv_heads == 0);
   if (attention.dtype == DType::Float64) {
-    forward(attention, out, static_cast<double*>(logsumexp), static_cast<double*>(maximum));
+    forward<double, ChainProducts<double>>(attention, out, static_cast<double*>(logsumexp),
+                                           static_cast<double*>(maximum));
+    return;
+  }
+  RUSHLIGHT_ASSERT(compute_dtype(attention.dtype) == DType::Float32);
+  auto* sums = static_cast<float*>(logsumexp);
+  auto* largest = static_cast<float*>(maximum);
+  if (TileProducts::take(attention)) {
+    forward<float, TileProducts>(attention, out, sums, largest);
   } else {
-    RUSHLIGHT_ASSERT(compute_dtype(attention.dtype) == DType::Float32);
-    forward(attention, out, static_cast<float*>(logsumexp), static_cast<float*>(maximum));
+    forward<float, ChainProducts<float>>(attention, out, sums, largest);
   }
 }
 

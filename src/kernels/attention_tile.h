@@ -239,6 +239,13 @@ class AttentionTile {
     const int64_t wide = width(queries);
     multiply(keys, wide, attention_.head_size, k, q_columns, wide, static_cast<T>(attention_.scale),
              0, tile, wide);
+    hide({key, keys, query, queries}, batch, head, tile, scratch);
+  }
+
+  // Masks scores.
+  void hide(const Extent& at, int64_t batch, int64_t head, T* tile, Scratch* scratch) {
+    const auto [key, keys, query, queries] = at;
+    const int64_t wide = width(queries);
     if (attention_.mask.data != nullptr) {
       add_mask(batch, head, key, keys, query, queries, tile, scratch);
     }

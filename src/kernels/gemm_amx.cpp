@@ -18,6 +18,10 @@ namespace {
 
 constexpr int64_t kTileBytes = 1024;
 
+constexpr int64_t steps_of(int64_t depth) {
+  return (depth + kTileDepth - 1) / kTileDepth;
+}
+
 // ---- packing
 // -------------------------------------------------------------------------------------
 
@@ -165,7 +169,7 @@ template <int kParts, bool kColumns, typename S>
 bool pack_panels(const S* source, int64_t item_stride, int64_t depth_stride, int64_t items,
                  int64_t depth, char* out) {
   bool finite = true;
-  const int64_t steps = (depth + kTileDepth - 1) / kTileDepth;
+  const int64_t steps = steps_of(depth);
   const int64_t panels = (items + kTileItems - 1) / kTileItems;
   for (int64_t step = 0; step < steps; ++step) {
     const int64_t deep = depth - step * kTileDepth;
@@ -226,6 +230,12 @@ struct alignas(64) TileShapes {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
+// Packed panels and how many bytes one takes.
+struct Packed {
+  const char* data;
+  int64_t panel;
+};
+
 // Tiles 0-3 are sums, 4 and 5 rows of A, 6 and 7 columns of B.
 template <int kDown, int kAcross>
 [[gnu::always_inline]] inline void multiply_tiles() {
@@ -260,15 +270,15 @@ template <int kAcross>
 // One step of depth: every product of parts that counts, each part loaded as seldom as registers
 // allow.
 template <TileScheme kScheme, int kDown, int kAcross>
-[[gnu::always_inline]] inline void step(const char* a, const char* b, int64_t panel) {
-  load_rows<kDown>(a, panel);
-  load_columns<kAcross>(b, panel);
+[[gnu::always_inline]] inline void step(const Packed& a, const Packed& b, int64_t at) {
+  load_rows<kDown>(a.data + at, a.panel);
+  load_columns<kAcross>(b.data + at, b.panel);
   multiply_tiles<kDown, kAcross>();
   if constexpr (kScheme == TileScheme::halves) {
-    load_columns<kAcross>(b + kTileBytes, panel);
+    load_columns<kAcross>(b.data + at + kTileBytes, b.panel);
     multiply_tiles<kDown, kAcross>();
-    load_rows<kDown>(a + kTileBytes, panel);
-    load_columns<kAcross>(b, panel);
+    load_rows<kDown>(a.data + at + kTileBytes, a.panel);
+    load_columns<kAcross>(b.data + at, b.panel);
     multiply_tiles<kDown, kAcross>();
   }
 }
@@ -318,16 +328,15 @@ template <int kTile>
 }
 
 template <TileScheme kScheme, int kDown, int kAcross>
-void square(int64_t steps, const char* a, const char* b, float alpha, float beta, float* c,
+void square(int64_t steps, const Packed& a, const Packed& b, float alpha, float beta, float* c,
             int64_t c_stride, int64_t rows, int64_t cols) {
   constexpr int64_t kStep = parts_of(kScheme) * kTileBytes;
-  const int64_t panel = steps * kStep;
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
   for (int64_t s = 0; s < steps; ++s) {
-    step<kScheme, kDown, kAcross>(a + s * kStep, b + s * kStep, panel);
+    step<kScheme, kDown, kAcross>(a, b, s * kStep);
   }
   put_tile<0>(alpha, beta, c, c_stride, rows, cols);
   if constexpr (kAcross > 1) {
@@ -343,16 +352,15 @@ void square(int64_t steps, const char* a, const char* b, float alpha, float beta
 }
 
 template <TileScheme kScheme>
-void block_of(int64_t m, int64_t n, int64_t k, const char* a, const char* b, float alpha,
+void block_of(int64_t m, int64_t n, int64_t k, const Packed& a, const Packed& b, float alpha,
               float beta, float* c, int64_t c_stride) {
-  const int64_t steps = (k + kTileDepth - 1) / kTileDepth;
-  const int64_t panel = steps * parts_of(kScheme) * kTileBytes;
+  const int64_t steps = steps_of(k);
   for (int64_t j = 0; j < n; j += 32) {
     const int64_t cols = n - j < 32 ? n - j : 32;
     for (int64_t i = 0; i < m; i += 32) {
       const int64_t rows = m - i < 32 ? m - i : 32;
-      const char* left = a + i / kTileItems * panel;
-      const char* right = b + j / kTileItems * panel;
+      const Packed left = {a.data + i / kTileItems * a.panel, a.panel};
+      const Packed right = {b.data + j / kTileItems * b.panel, b.panel};
       const auto run = rows > 16   ? cols > 16 ? square<kScheme, 2, 2> : square<kScheme, 2, 1>
                          : cols > 16 ? square<kScheme, 1, 2>
                                    : square<kScheme, 1, 1>;
@@ -361,13 +369,16 @@ void block_of(int64_t m, int64_t n, int64_t k, const char* a, const char* b, flo
   }
 }
 
-void block(TileScheme scheme, int64_t m, int64_t n, int64_t k, const void* a, const void* b,
-           float alpha, float beta, float* c, int64_t c_stride) {
+void block(TileScheme scheme, int64_t m, int64_t n, int64_t k, const void* a, int64_t a_depth,
+           const void* b, int64_t b_depth, float alpha, float beta, float* c, int64_t c_stride) {
   const TileShapes shapes;
   _tile_loadconfig(&shapes);
+  const int64_t step_bytes = parts_of(scheme) * kTileBytes;
+  const Packed left = {static_cast<const char*>(a), steps_of(a_depth) * step_bytes};
+  const Packed right = {static_cast<const char*>(b), steps_of(b_depth) * step_bytes};
   const auto run =
       scheme == TileScheme::whole ? block_of<TileScheme::whole> : block_of<TileScheme::halves>;
-  run(m, n, k, static_cast<const char*>(a), static_cast<const char*>(b), alpha, beta, c, c_stride);
+  run(m, n, k, left, right, alpha, beta, c, c_stride);
   _tile_release();
 }
 

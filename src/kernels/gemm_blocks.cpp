@@ -7,6 +7,7 @@
 #include "kernels/gemm_product.h"
 #include "kernels/scratch.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight {
 namespace {
@@ -35,11 +36,11 @@ constexpr int64_t kPackedTogether = 64;
 // Multiplications that are worth a task of their own (about 5 us).
 constexpr int64_t kTaskWork = 1 << 18;
 
-thread_local Scratch a_scratch;
-thread_local Scratch b_scratch;
-thread_local Scratch b_spare_scratch;
-thread_local Scratch c_scratch;
-thread_local Scratch task_scratch;
+const PerThread<Scratch> a_scratch;
+const PerThread<Scratch> b_scratch;
+const PerThread<Scratch> b_spare_scratch;
+const PerThread<Scratch> c_scratch;
+const PerThread<Scratch> task_scratch;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -190,10 +191,10 @@ bool pack_tiles(const Product<T>& product, bool with_b, Slab<T>* slab) {
   const Format format = format_of(product, true);
   if (with_b) {
     slab->b_finite = pack_side(product, side_b(product, *slab, format), format, true, slab->k,
-                               &b_scratch, &slab->b_tiles);
+                               &*b_scratch, &slab->b_tiles);
   }
   if (!slab->b_finite || !pack_side(product, side_a(product, *slab, format), format, true, slab->k,
-                                    &a_scratch, &slab->a)) {
+                                    &*a_scratch, &slab->a)) {
     return false;
   }
   slab->format = format;
@@ -204,7 +205,7 @@ bool pack_tiles(const Product<T>& product, bool with_b, Slab<T>* slab) {
 
 template <typename T>
 void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* slab) {
-  Scratch* own_b = &b_scratch;
+  Scratch* own_b = &*b_scratch;
   if (product.tiles != nullptr) {
     if (pack_tiles(product, with_b, slab)) {
       return;
@@ -212,13 +213,13 @@ void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* sla
     // Packed for chains, beside the tiles of B that other slabs may use.
     slab->tiled = false;
     with_b = true;
-    own_b = &b_spare_scratch;
+    own_b = &*b_spare_scratch;
   }
   const GemmEngine<T>& engine = product.engine;
   const Format format = format_of(product, false);
   slab->format = format;
   if (with_a) {
-    pack_side(product, side_a(product, *slab, format), format, false, slab->k, &a_scratch,
+    pack_side(product, side_a(product, *slab, format), format, false, slab->k, &*a_scratch,
               &slab->a);
   }
   if (with_b) {
@@ -229,7 +230,7 @@ void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* sla
   }
   const int64_t edge = slab->n % engine.cols;
   if (edge % engine.vector != 0) {
-    T* out = b_scratch.get<T>(engine.cols * slab->k);
+    T* out = b_scratch->get<T>(engine.cols * slab->k);
     const MatrixRef last = offset(product.b, slab->depth_start, slab->col + slab->n - edge);
     engine.pack(last.dtype, last.data, 1, last.row_stride, edge, slab->k, engine.cols, out);
     slab->b_edge = out;
@@ -242,8 +243,8 @@ void multiply_packed(const Product<T>& product, bool tiled, int64_t rows, int64_
                      int64_t sums_stride) {
   if constexpr (sizeof(T) == sizeof(float)) {
     if (tiled) {
-      product.tiles->block(product.scheme, rows, cols, depth, a, b, product.alpha, beta, sums,
-                           sums_stride);
+      product.tiles->block(product.scheme, rows, cols, depth, a, depth, b, depth, product.alpha,
+                           beta, sums, sums_stride);
       return;
     }
   }
@@ -301,7 +302,7 @@ void multiply_task(const Product<T>& product, const Slab<T>& slab, int64_t i, in
     sums = slab.sums + i * slab.n + j;
     sums_stride = slab.n;
   } else {
-    sums = task_scratch.get<T>(rows * cols);
+    sums = task_scratch->get<T>(rows * cols);
   }
   for (int64_t start = 0; start < slab.k; start += slab.format.depth) {
     const T fresh = direct ? product.beta : 0;
@@ -372,7 +373,7 @@ void multiply_slab(const Product<T>& product, const Slab<T>& slab) {
 // Without depth there is nothing to add up.
 template <typename T>
 void clear_product(const Product<T>& product) {
-  T* zeros = task_scratch.get<T>(product.n);
+  T* zeros = task_scratch->get<T>(product.n);
   for (int64_t i = 0; i < product.m; ++i) {
     std::fill(zeros, zeros + product.n, T{0});
     T* row = zeros;
@@ -437,7 +438,7 @@ void multiply_cols_apart(const Product<T>& product, bool with_a, bool with_b, in
     slab.row = i;
     slab.m = std::min(m, product.m - i);
     if (product.k > depth) {
-      slab.sums = c_scratch.get<T>(slab.m * slab.n);
+      slab.sums = c_scratch->get<T>(slab.m * slab.n);
     }
     for (int64_t p = 0; p < product.k; p += depth) {
       slab.depth_start = p;

@@ -37,10 +37,11 @@ struct TileEngine {
   // all elements are finite: others must not be multiplied in parts.
   bool (*pack)(TileScheme scheme, bool columns, DType dtype, const void* source,
                int64_t item_stride, int64_t depth_stride, int64_t items, int64_t depth, void* out);
-  // C = alpha * A B + beta * C of packed factors. C has unit column stride and is not read where
-  // beta is 0.
-  void (*block)(TileScheme scheme, int64_t m, int64_t n, int64_t k, const void* a, const void* b,
-                float alpha, float beta, float* c, int64_t c_stride);
+  // C = alpha * A B + beta * C of packed factors, the first k steps of them; C has unit column
+  // stride and is not read where beta is 0. The factors may have been packed to greater depths.
+  void (*block)(TileScheme scheme, int64_t m, int64_t n, int64_t k, const void* a, int64_t a_depth,
+                const void* b, int64_t b_depth, float alpha, float beta, float* c,
+                int64_t c_stride);
 };
 
 // None where the CPU level has no tiles.
