@@ -14,7 +14,7 @@ struct Object {
 using Objects = std::vector<Object>;
 
 // A pointer without a destructor, so that it may be read at any time of a thread's end.
-thread_local Objects* own_objects = nullptr;
+thread_local Objects* own_objects __attribute__((tls_model("initial-exec"))) = nullptr;
 
 struct Owner {
   ~Owner() {

@@ -58,13 +58,19 @@ size_t class_bytes(int index) {
   return (size_t{1} << log) + (quarter << (log - 2));
 }
 
+struct ThreadCache;
+
+// An addition to a counter that all threads share costs as much as finding a block, so a block that
+// comes from a cache and goes back changes only `live`, which has to be exact for the peak and the
+// limit. What is cached is what is held and not live.
 struct Shared {
   std::mutex mutex;
-  std::array<std::vector<void*>, kClasses> blocks;
+  std::array<std::vector<void*>, kClasses> blocks;  // guarded by mutex
+  std::vector<const ThreadCache*> threads;          // guarded by mutex
   std::atomic<int64_t> live{0};
-  std::atomic<int64_t> cached{0};
+  std::atomic<int64_t> held{0};  // from the system
   std::atomic<int64_t> peak{0};
-  std::atomic<int64_t> allocations{0};
+  std::atomic<int64_t> allocations{0};  // of threads that have ended
   std::atomic<int64_t> system_allocations{0};
   std::atomic<int64_t> limit{0};
 };
@@ -111,7 +117,7 @@ void release_shared_cache() {
   for (int index = 0; index < kClasses; ++index) {
     for (void* block : all.blocks[index]) {
       system_release(block, class_bytes(index));
-      all.cached.fetch_sub(static_cast<int64_t>(class_bytes(index)), std::memory_order_relaxed);
+      all.held.fetch_sub(static_cast<int64_t>(class_bytes(index)), std::memory_order_relaxed);
     }
     all.blocks[index].clear();
   }
@@ -122,6 +128,15 @@ constexpr int kThreadClasses = 4 + 4 * 8;  // those of up to 64 KiB
 struct ThreadCache {
   std::array<std::array<void*, kThreadBlocks>, kThreadClasses> blocks;
   std::array<uint8_t, kThreadClasses> counts{};
+  std::atomic<int64_t> allocations{0};  // written by its own thread only
+
+  ThreadCache() {
+    Shared& all = shared();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.threads.push_back(this);
+  }
+  ThreadCache(const ThreadCache&) = delete;
+  ThreadCache& operator=(const ThreadCache&) = delete;
 
   void flush() {
     Shared& all = shared();
@@ -133,14 +148,20 @@ struct ThreadCache {
       counts[index] = 0;
     }
   }
-  ~ThreadCache() { flush(); }
+  ~ThreadCache() {
+    flush();
+    Shared& all = shared();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.threads.erase(std::find(all.threads.begin(), all.threads.end(), this));
+    all.allocations.fetch_add(allocations.load(std::memory_order_relaxed));
+  }
 };
 
 // On the heap: thread-local space of a library that is loaded late is scarce. Both have no
 // destructors, so that blocks which outlive this thread's, as those of static tensors do, find what
 // the owner leaves here; a compiler drops what a destructor writes to its own object.
-thread_local ThreadCache* own_cache = nullptr;
-thread_local bool cache_ended = false;
+thread_local ThreadCache* own_cache __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local bool cache_ended __attribute__((tls_model("initial-exec"))) = false;
 
 struct ThreadCacheOwner {
   ~ThreadCacheOwner() {
@@ -197,7 +218,7 @@ void reserve(size_t size, size_t requested) {
     all.live.fetch_sub(need, std::memory_order_relaxed);
     out_of_memory(requested, "that is above the limit that was set");
   }
-  if (live + all.cached.load(std::memory_order_relaxed) > most) {
+  if (all.held.load(std::memory_order_relaxed) + need > most) {
     empty_cache();
   }
 }
@@ -213,13 +234,19 @@ void* system_block(size_t size, size_t requested) {
     all.live.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
     out_of_memory(requested, "the system refused");
   }
+  all.held.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
   all.system_allocations.fetch_add(1, std::memory_order_relaxed);
   return block;
 }
 
 void count_allocation() {
   Shared& all = shared();
-  all.allocations.fetch_add(1, std::memory_order_relaxed);
+  if (ThreadCache* cache = thread_cache()) {
+    const int64_t count = cache->allocations.load(std::memory_order_relaxed);
+    cache->allocations.store(count + 1, std::memory_order_relaxed);
+  } else {
+    all.allocations.fetch_add(1, std::memory_order_relaxed);
+  }
   int64_t live = all.live.load(std::memory_order_relaxed);
   int64_t peak = all.peak.load(std::memory_order_relaxed);
   while (live > peak && !all.peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
@@ -230,8 +257,15 @@ void count_allocation() {
 
 Statistics statistics() {
   Shared& all = shared();
-  return {all.live.load(), all.cached.load(), all.peak.load(), all.allocations.load(),
-          all.system_allocations.load()};
+  std::lock_guard<std::mutex> lock(all.mutex);
+  int64_t allocations = all.allocations.load();
+  for (const ThreadCache* cache : all.threads) {
+    allocations += cache->allocations.load(std::memory_order_relaxed);
+  }
+  // A thread that asks for a block has it counted as live before it is there.
+  const int64_t live = all.live.load();
+  const int64_t cached = std::max<int64_t>(all.held.load() - live, 0);
+  return {live, cached, all.peak.load(), allocations, all.system_allocations.load()};
 }
 
 void reset_peak() {
@@ -264,9 +298,7 @@ void* allocate(size_t bytes) {
   size_t size = class_bytes(index);
   reserve(size, bytes);
   void* block = take_cached(index);
-  if (block != nullptr) {
-    shared().cached.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-  } else {
+  if (block == nullptr) {
     block = system_block(size, bytes);
   }
   count_allocation();
@@ -280,7 +312,6 @@ void release(void* block, size_t bytes) noexcept {
   auto size = static_cast<int64_t>(class_bytes(index));
   Shared& all = shared();
   all.live.fetch_sub(size, std::memory_order_relaxed);
-  all.cached.fetch_add(size, std::memory_order_relaxed);
   forbid(block, static_cast<size_t>(size));
   if (index < kThreadClasses) {
     ThreadCache* cache = thread_cache();
