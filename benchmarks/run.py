@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from alone import alone
 from rows import LARGE, ROWS, Row
 from rows_attention import ATTENTION_ROWS
 from rows_compile import COMPILE_ROWS, FIRST_CALLS, NEW_SHAPES
@@ -229,6 +230,8 @@ def main() -> None:
     rows = [row for row in EVERY if options.only in row.name]
     if not options.only or options.only in "first calls":
         lines += first_calls()
+    if not options.only or options.only in "alone":
+        lines += alone()
     for threads in options.threads.split(","):
         lines += table(int(threads), rows, options.rounds)
     options.output.parent.mkdir(exist_ok=True)

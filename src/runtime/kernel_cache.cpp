@@ -92,7 +92,11 @@ const OpenedPlugin& plugin() {
       fail(ErrorKind::Runtime, "get_kernel", "the code generator ", path,
            " is of another build than the library");
     }
-    return OpenedPlugin{table, now_ms() - start};
+    const double took = now_ms() - start;
+    if (is_logged("kernels")) {
+      std::fprintf(stderr, "[kernels] opened the code generator in %.2f ms\n", took);
+    }
+    return OpenedPlugin{table, took};
   }();
   return opened;
 }
