@@ -1,6 +1,6 @@
 """Figures that no rival has a counterpart of, or takes minutes and gigabytes for.
 
-Each is measured in a fresh process, and printed with what is wanted. `run.py` puts them on the page.
+Each is measured in a fresh process and printed with what is wanted. `run.py` adds them to the page.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _numbers(program: str, **words: object) -> list[float]:
 
 
 def _kernels() -> list[tuple[str, str, str]]:
-    """Kernels of a compiled transformer, forward and backward: made, then read by another process."""
+    """Kernels of a compiled transformer: made, then read by another process."""
     program = _TRAINING.format(folder=str(ROOT / "benchmarks"))
     rows = []
     with tempfile.TemporaryDirectory() as cache:
