@@ -74,13 +74,58 @@ C wilkinson(Square& h, int64_t last) {
   return sum == 0.0 ? d : d - off / sum;
 }
 
+// Near enough to the magnitude to choose by; LAPACK's choices are made by it.
+double size_of(C x) {
+  return std::fabs(x.real()) + std::fabs(x.imag());
+}
+
+// Whether the element below the diagonal in row k is as good as zero beside its neighbours, by
+// Ahues' and Tisseur's criterion.
+bool negligible(Square& h, int64_t k) {
+  const double tiny = std::numeric_limits<double>::min() * static_cast<double>(h.n) / kEpsilon;
+  const double below = std::abs(h(k, k - 1));
+  if (below <= tiny) {
+    return true;
+  }
+  const double here = size_of(h(k, k));
+  double beside = size_of(h(k - 1, k - 1)) + here;
+  if (beside == 0) {
+    beside += k >= 2 ? std::abs(h(k - 1, k - 2)) : 0;
+    beside += k + 1 < h.n ? std::abs(h(k + 1, k)) : 0;
+  }
+  if (below > kEpsilon * beside) {
+    return false;
+  }
+  const double above = size_of(h(k - 1, k));
+  const double gap = size_of(h(k - 1, k - 1) - h(k, k));
+  const double sum = std::max(here, gap) + std::max(below, above);
+  const double product = std::min(below, above) * (std::max(below, above) / sum);
+  const double diagonal = std::min(here, gap) * (std::max(here, gap) / sum);
+  return product <= std::max(tiny, kEpsilon * diagonal);
+}
+
+// Where a step may begin, since two elements below the diagonal are small together.
+int64_t start_of(Square& h, int64_t first, int64_t last, C shift) {
+  for (int64_t m = last - 1; m > first; --m) {
+    const double from = size_of(h(m, m) - shift);
+    const double below = std::abs(h(m + 1, m));
+    const double beside = size_of(h(m, m)) + size_of(h(m + 1, m + 1));
+    if (std::abs(h(m, m - 1)) * (below / (from + below)) <=
+        kEpsilon * (from / (from + below)) * beside) {
+      return m;
+    }
+  }
+  return first;
+}
+
 // One QR step on rows and columns first ... last of the Hessenberg matrix.
 void step(Square& h, Square& q, int64_t first, int64_t last, C shift) {
   const int64_t n = h.n;
-  C x = h(first, first) - shift;
-  C y = h(first + 1, first);
-  for (int64_t k = first; k < last; ++k) {
-    if (k > first) {
+  const int64_t start = start_of(h, first, last, shift);
+  C x = h(start, start) - shift;
+  C y = h(start + 1, start);
+  for (int64_t k = start; k < last; ++k) {
+    if (k > start) {
       x = h(k, k - 1);
       y = h(k + 1, k - 1);
     }
@@ -101,21 +146,23 @@ void step(Square& h, Square& q, int64_t first, int64_t last, C shift) {
         m(i, k + 1) = right * std::conj(c) - left * std::conj(s);
       }
     };
+    if (k > 0) {
+      h(k + 1, k - 1) = 0;  // where a step starts inside, it is negligible
+    }
     from_right(h, std::min(k + 3, last + 1));
     from_right(q, n);
   }
 }
 
-// H becomes upper triangular. Whether it converged.
+// H becomes upper triangular. Whether it converged. Eigenvalues split off in LAPACK's order, as far
+// as rounding lets them: its criteria and its shifts are taken.
 bool triangulate(Square& h, Square& q) {
   int64_t last = h.n - 1;
   int tries = 0;
   while (last > 0) {
     int64_t first = last;
     while (first > 0) {
-      const double around = std::abs(h(first, first)) + std::abs(h(first - 1, first - 1));
-      if (std::abs(h(first, first - 1)) <= kEpsilon * around ||
-          std::abs(h(first, first - 1)) < std::numeric_limits<double>::min()) {
+      if (negligible(h, first)) {
         h(first, first - 1) = 0;
         break;
       }
@@ -130,8 +177,9 @@ bool triangulate(Square& h, Square& q) {
       return false;
     }
     // Now and then another shift, for matrices on which the usual one goes in circles.
-    const C shift =
-        tries % 10 == 0 ? h(last, last) + std::abs(h(last, last - 1)) : wilkinson(h, last);
+    const C shift = tries % 20 == 0   ? h(last, last) + 0.75 * std::abs(h(last, last - 1))
+                    : tries % 10 == 0 ? h(first, first) + 0.75 * std::abs(h(first + 1, first))
+                                      : wilkinson(h, last);
     step(h, q, first, last, shift);
   }
   return true;

@@ -212,17 +212,97 @@ void Schur::reflect(int64_t k, int64_t count, const double* v, double tau, int64
   }
 }
 
-// A double step with shifts of this sum and product, over rows first ... last.
-void Schur::sweep(int64_t first, int64_t last, double trace, double determinant) {
-  // The first column of (T - s1)(T - s2), divided by T's first subdiagonal element.
-  const double corner = at(first, first);
-  const double below = at(first + 1, first);
-  double v[3] = {(corner * (corner - trace) + determinant) / below + at(first, first + 1),
-                 corner + at(first + 1, first + 1) - trace,
-                 last >= first + 2 ? at(first + 2, first + 1) : 0};
-  for (int64_t k = first; k < last; ++k) {
+// Whether the element below the diagonal in row k is as good as zero beside its neighbours, by
+// Ahues' and Tisseur's criterion.
+bool Schur::negligible(int64_t k) const {
+  const double tiny =
+      std::numeric_limits<double>::min() * static_cast<double>(high_ - low_) / kEpsilon;
+  const double below = std::fabs(at(k, k - 1));
+  if (below <= tiny) {
+    return true;
+  }
+  const double here = std::fabs(at(k, k));
+  double beside = std::fabs(at(k - 1, k - 1)) + here;
+  if (beside == 0) {
+    beside += k >= low_ + 2 ? std::fabs(at(k - 1, k - 2)) : 0;
+    beside += k + 1 < high_ ? std::fabs(at(k + 1, k)) : 0;
+  }
+  if (below > kEpsilon * beside) {
+    return false;
+  }
+  const double above = std::fabs(at(k - 1, k));
+  const double gap = std::fabs(at(k - 1, k - 1) - at(k, k));
+  const double sum = std::max(here, gap) + std::max(below, above);
+  const double product = std::min(below, above) * (std::max(below, above) / sum);
+  const double diagonal = std::min(here, gap) * (std::max(here, gap) / sum);
+  return product <= std::max(tiny, kEpsilon * diagonal);
+}
+
+// The eigenvalues of the last block of two. Of real ones that which is nearer to the last element,
+// twice.
+Schur::Shifts Schur::choose_shifts(int64_t first, int64_t last, int iteration) const {
+  double a = at(last - 1, last - 1);
+  double b = at(last - 1, last);
+  double c = at(last, last - 1);
+  double d = at(last, last);
+  if (iteration % kExceptional == 0) {  // others, where the usual ones go in a circle
+    const bool top = iteration % (2 * kExceptional) != 0;
+    const double size = top ? std::fabs(at(first + 1, first)) + std::fabs(at(first + 2, first + 1))
+                            : std::fabs(c) + std::fabs(at(last - 1, last - 2));
+    a = d = 0.75 * size + (top ? at(first, first) : d);
+    b = -0.4375 * size;
+    c = size;
+  }
+  const double size = std::fabs(a) + std::fabs(b) + std::fabs(c) + std::fabs(d);
+  if (size == 0) {
+    return {0, 0};
+  }
+  const double middle = (a / size + d / size) / 2;
+  const double under = (a / size - middle) * (d / size - middle) - (b / size) * (c / size);
+  const double root = std::sqrt(std::fabs(under));
+  if (under >= 0) {
+    return {middle * size, root * size};
+  }
+  const double one = middle + root;
+  const double other = middle - root;
+  const bool nearer = std::fabs(one - d / size) <= std::fabs(other - d / size);
+  return {(nearer ? one : other) * size, 0};
+}
+
+// Where a double step may begin, since two elements below the diagonal are small together; `v`
+// becomes the first column of (T - s1)(T - s2) there, scaled.
+int64_t Schur::first_column(int64_t first, int64_t last, Shifts shifts, double* v) const {
+  for (int64_t m = last - 2;; --m) {
+    const double from = at(m, m) - shifts.real;
+    const double scale = std::fabs(from) + std::fabs(shifts.imaginary) + std::fabs(at(m + 1, m));
+    const double below = at(m + 1, m) / scale;
+    v[0] = below * at(m, m + 1) + from * (from / scale) +
+           shifts.imaginary * (shifts.imaginary / scale);
+    v[1] = below * (at(m, m) + at(m + 1, m + 1) - 2 * shifts.real);
+    v[2] = below * at(m + 2, m + 1);
+    const double sum = std::fabs(v[0]) + std::fabs(v[1]) + std::fabs(v[2]);
+    for (int i = 0; i < 3; ++i) {
+      v[i] /= sum;
+    }
+    if (m == first) {
+      return m;
+    }
+    const double beside =
+        std::fabs(at(m - 1, m - 1)) + std::fabs(at(m, m)) + std::fabs(at(m + 1, m + 1));
+    if (std::fabs(at(m, m - 1)) * (std::fabs(v[1]) + std::fabs(v[2])) <=
+        kEpsilon * std::fabs(v[0]) * beside) {
+      return m;
+    }
+  }
+}
+
+// A double step over rows first ... last.
+void Schur::sweep(int64_t first, int64_t last, Shifts shifts) {
+  double v[3];
+  const int64_t start = first_column(first, last, shifts, v);
+  for (int64_t k = start; k < last; ++k) {
     const int64_t count = std::min<int64_t>(3, last - k + 1);
-    if (k > first) {
+    if (k > start) {
       for (int64_t i = 0; i < count; ++i) {
         v[i] = at(k + i, k - 1);
       }
@@ -230,11 +310,13 @@ void Schur::sweep(int64_t first, int64_t last, double trace, double determinant)
     double alpha = v[0];
     const double tau = make_reflector(count - 1, alpha, v + 1, int64_t{1});
     v[0] = 1;
-    if (k > first) {
+    if (k > start) {
       at(k, k - 1) = alpha;
       for (int64_t i = 1; i < count; ++i) {
         at(k + i, k - 1) = 0;
       }
+    } else if (k > first) {
+      at(k, k - 1) *= 1 - tau;
     }
     if (tau != 0) {
       reflect(k, count, v, tau, k, std::min(last, k + 3) + 1);
@@ -280,22 +362,14 @@ bool Schur::split(int64_t& last) {
   return true;
 }
 
+// The order in which eigenvalues split off is LAPACK's, as far as rounding lets it be: its criteria
+// and its shifts are taken.
 void Schur::iterate() {
-  double size = 0;
-  for (int64_t j = 0; j < n; ++j) {
-    for (int64_t i = 0; i <= std::min(j + 1, n - 1); ++i) {
-      size = std::max(size, std::fabs(at(i, j)));
-    }
-  }
-  const double tiny = std::numeric_limits<double>::min() * static_cast<double>(n) / kEpsilon;
   int iteration = 0;
   for (int64_t last = n - 1; last >= 0;) {
     int64_t first = last;
     for (; first > 0; --first) {
-      const double below = std::fabs(at(first, first - 1));
-      double beside = std::fabs(at(first - 1, first - 1)) + std::fabs(at(first, first));
-      beside = beside == 0 ? size : beside;
-      if (below <= tiny || below <= kEpsilon * beside) {
+      if (negligible(first)) {
         at(first, first - 1) = 0;
         break;
       }
@@ -316,16 +390,7 @@ void Schur::iterate() {
       failed = static_cast<int32_t>(last + 1);
       return;
     }
-    double trace = at(last - 1, last - 1) + at(last, last);
-    double determinant =
-        at(last - 1, last - 1) * at(last, last) - at(last - 1, last) * at(last, last - 1);
-    if (iteration % kExceptional == 0) {  // another shift, where the usual ones go in a circle
-      const double shift =
-          0.75 * (std::fabs(at(last, last - 1)) + std::fabs(at(last - 1, last - 2)));
-      trace = 2 * (shift + at(last, last));
-      determinant = (shift + at(last, last)) * (shift + at(last, last)) + 0.4375 * shift * shift;
-    }
-    sweep(first, last, trace, determinant);
+    sweep(first, last, choose_shifts(first, last, iteration));
   }
 }
 

@@ -28,7 +28,15 @@ struct Schur {
   void reduce();
   void iterate();
   bool split(int64_t& last);
-  void sweep(int64_t first, int64_t last, double trace, double determinant);
+  // Two shifts that a double step takes: a conjugate pair, or one real number twice.
+  struct Shifts {
+    double real;
+    double imaginary;
+  };
+  bool negligible(int64_t k) const;
+  Shifts choose_shifts(int64_t first, int64_t last, int iteration) const;
+  int64_t first_column(int64_t first, int64_t last, Shifts shifts, double* v) const;
+  void sweep(int64_t first, int64_t last, Shifts shifts);
   void reflect(int64_t k, int64_t count, const double* v, double tau, int64_t low, int64_t high);
 
   int64_t low_;  // what is before and from `high_` on was isolated

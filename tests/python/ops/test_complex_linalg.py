@@ -151,6 +151,18 @@ def test_gradients(name: str) -> None:
     assert torch.autograd.gradgradcheck(function, (x,))
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_general_eigenvalues_come_in_the_order_of_lapack(dtype: torch.dtype, n: int) -> None:
+    generator = torch.Generator().manual_seed(n)
+    agree = 0
+    for _ in range(20):
+        a = torch.randn(n, n, dtype=dtype, generator=generator)
+        found, expected = linalg.eigvals(a).numpy(), numpy.linalg.eigvals(a.numpy())
+        agree += numpy.allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert agree >= 19  # a matrix now and then is at the edge of a criterion
+
+
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("transpose", [False, True])
 def test_gradients_of_reflectors(left: bool, transpose: bool) -> None:
