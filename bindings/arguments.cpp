@@ -1,5 +1,7 @@
 #include "arguments.h"
 
+#include "deprecated_overloads.h"
+
 namespace rushlight::python {
 namespace {
 
@@ -214,6 +216,9 @@ const Signature& choose(const OverloadSet& set, const Arguments& arguments, Fram
       return signature;
     }
     frame.reset();
+  }
+  if (const Signature* deprecated = choose_deprecated(set, arguments, frame)) {
+    return *deprecated;
   }
   fail_call(set, arguments);
 }

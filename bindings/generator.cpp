@@ -159,7 +159,8 @@ PyGetSetDef properties[] = {
 
 PyObject* module_manual_seed(PyObject*, PyObject* seed) {
   return guarded([&] {
-    settled(default_generator()).manual_seed(seed_of(seed));
+    Ref whole = owned(PyNumber_Long(seed));  // PyTorch takes what int() takes, "12" and 3.7 too
+    settled(default_generator()).manual_seed(seed_of(whole.get()));
     return new_ref(default_object);
   });
 }
