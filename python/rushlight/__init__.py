@@ -37,6 +37,7 @@ newaxis = None
 _LAZY = {
     "compiler": ("compile",),
     "torch_version": ("__version__",),
+    "_higher_order_ops": ("cond", "while_loop"),
     "_data": ("asarray", "from_dlpack", "from_file"),
     "_legacy": (
         "AcceleratorError",
@@ -78,6 +79,7 @@ _LAZY = {
         "matrix_rank",
         "norm_except_dim",
         "solve",
+        "vander",
     ),
     "_limits": ("finfo", "iinfo"),
     "_device": ("get_default_device", "set_default_device"),

@@ -77,6 +77,12 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.linalg.multi_dot(matrices, out=out)
 
 
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Powers of the elements as columns, the highest first (see linalg.vander)."""
+    powers = torch.linalg.vander(x, N=N)
+    return powers if increasing else powers.flip(-1)
+
+
 def frobenius_norm(
     input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict, defaultdict
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import rushlight as torch
 from rushlight import Tensor
@@ -15,6 +17,10 @@ __all__ = [
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
 ]
+
+ParamsT: TypeAlias = (
+    Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+)  # what optimizers take
 
 _global_optimizer_pre_hooks: OrderedDict = OrderedDict()
 _global_optimizer_post_hooks: OrderedDict = OrderedDict()

@@ -65,3 +65,9 @@ def test_vander_and_vecdot():
     x = torch.tensor([2, 3])
     assert L.vander(x, N=3).tolist() == [[1, 2, 4], [1, 3, 9]]
     assert L.vecdot(A, A).tolist() == [5.0, 25.0]
+
+
+def test_vander_of_torch_has_the_highest_power_first():
+    x = torch.tensor([1, 2, 3])
+    assert torch.vander(x).tolist() == [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
+    assert torch.vander(x, 2, increasing=True).tolist() == [[1, 1], [1, 2], [1, 3]]

@@ -19,7 +19,10 @@ from ._hooks import (
 )
 from ._members import Members
 from ._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
-from ._state import State
+from ._state import (
+    State,
+    _IncompatibleKeys,  # noqa: F401
+)
 from ._traversal import Traversal
 
 __all__ = [

@@ -7,6 +7,7 @@ import sys
 import types
 
 from ._iterators import (
+    _BaseDataLoaderIter,  # noqa: F401
     _DatasetKind,
     _MultiProcessingDataLoaderIter,
     _SingleProcessDataLoaderIter,
