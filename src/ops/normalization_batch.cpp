@@ -80,16 +80,19 @@ void update_running(const Statistics& found, const Tensor& running_mean, const T
   move_running(running_var, mul(detach(found.variance), Scalar(unbiased)), momentum);
 }
 
-Tensor normalize(const Tensor& input, const Statistics& by, const Affine& affine, double eps) {
+// Of an input that was widened once: the gradients through it and through its statistics cancel,
+// and halves would be rounded before they are summed.
+Tensor normalize(const Tensor& input, const Statistics& by, const Affine& affine, double eps,
+                 DType dtype) {
   Tensor scale = rsqrt(add(by.variance, Scalar(eps)));
-  Tensor out = mul(sub(widened(input), by.mean), scale);
+  Tensor out = mul(sub(input, by.mean), scale);
   if (affine.weight.defined()) {
     out = mul(out, by_channel(widened(affine.weight), input.dim()));
   }
   if (affine.bias.defined()) {
     out = add(out, by_channel(widened(affine.bias), input.dim()));
   }
-  return to(out, input.dtype());
+  return to(out, dtype);
 }
 
 Statistics running(const Tensor& mean, const Tensor& variance, int64_t rank) {
@@ -97,7 +100,7 @@ Statistics running(const Tensor& mean, const Tensor& variance, int64_t rank) {
 }
 
 Statistics measured(const Tensor& input, const IntList& dims) {
-  auto [variance, mean] = var_mean(widened(input), dims, Scalar(0), true);
+  auto [variance, mean] = var_mean(input, dims, Scalar(0), true);
   return {variance, mean};
 }
 
@@ -118,14 +121,16 @@ Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bi
   if (channels == 0) {
     return clone(input);
   }
+  const Tensor wide = widened(input);
   if (!training) {
-    return normalize(input, running(running_mean, running_var, input.dim()), affine, eps);
+    return normalize(wide, running(running_mean, running_var, input.dim()), affine, eps,
+                     input.dtype());
   }
-  Statistics found = measured(input, batch_dims(input));
+  Statistics found = measured(wide, batch_dims(input));
   Statistics flat{reshape(found.variance, {channels}), reshape(found.mean, {channels})};
   update_running(flat, running_mean, running_var, momentum,
                  channels == 0 ? 0 : input.numel() / channels);
-  return normalize(input, found, affine, eps);
+  return normalize(wide, found, affine, eps, input.dtype());
 }
 
 Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -133,8 +138,10 @@ Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor&
                         double momentum, double eps, bool) {
   Affine affine{weight, bias};
   check_input("instance_norm", input, affine, running_mean, running_var, use_input_stats);
+  const Tensor wide = widened(input);
   if (!use_input_stats) {
-    return normalize(input, running(running_mean, running_var, input.dim()), affine, eps);
+    return normalize(wide, running(running_mean, running_var, input.dim()), affine, eps,
+                     input.dtype());
   }
   IntList dims;
   int64_t count = 1;
@@ -148,20 +155,20 @@ Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor&
          "dimension after the channels, got ",
          input.sizes());
   }
-  Statistics found = measured(input, dims);
+  Statistics found = measured(wide, dims);
   auto over_batch = [&](const Tensor& x) {
     int64_t channels = input.sizes()[1];
     return mean(reshape(x, {input.sizes()[0], channels}), IntList{0}, false, std::nullopt);
   };
   update_running({over_batch(found.variance), over_batch(found.mean)}, running_mean, running_var,
                  momentum, count);
-  return normalize(input, found, affine, eps);
+  return normalize(wide, found, affine, eps, input.dtype());
 }
 
 }  // namespace
 
 BatchStatistics batch_statistics(const Tensor& input) {
-  const Statistics found = measured(input, batch_dims(input));
+  const Statistics found = measured(widened(input), batch_dims(input));
   return {reshape(found.variance, {-1}), reshape(found.mean, {-1})};
 }
 

@@ -98,3 +98,18 @@ def test_batch_norm_in_evaluation_writes_flat_statistics():
     assert torch.allclose(out, x, atol=1e-4)
     with pytest.raises(RuntimeError, match="expected statistics of 1 dimension"):
         torch.native_batch_norm(*arguments, out=(out, torch.empty(2, 2), torch.empty(2)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("norm", [F.instance_norm, F.batch_norm], ids=["instance", "batch"])
+def test_gradients_of_halves_are_rounded_once(norm, dtype):
+    x = torch.randn(1 if norm is F.batch_norm else 3, 2, 3, dtype=torch.float64).to(dtype)
+    seed = torch.randn(x.shape, dtype=torch.float64).to(dtype)
+
+    def gradient(x, seed):
+        x = x.detach().clone().requires_grad_()
+        options = {} if norm is F.instance_norm else {"training": True}
+        running = () if norm is F.instance_norm else (None, None)
+        return torch.autograd.grad(norm(x, *running, **options), x, seed)[0]
+
+    assert gradient(x, seed).equal(gradient(x.float(), seed.float()).to(dtype))
