@@ -16,6 +16,22 @@ using loop::Expr;
 
 namespace {
 
+// Integers have no negative powers; given as a tensor they are taken, and give 0 or 1 over one.
+void expect_whole_power(const Invocation& inv) {
+  const Value& base = inv.arguments[0];
+  const Value& exponent = inv.arguments[1];
+  if (is_number(base) || !is_number(exponent) || !is_integral(base.tensor().dtype(), true)) {
+    return;
+  }
+  if (exponent.is_tensor() && exponent.tensor().is_meta()) {
+    return;  // looked at when it is computed
+  }
+  const Scalar power = exponent.is_tensor() ? exponent.tensor().item() : exponent.to_scalar();
+  if (power.is_integral(false) && power.to_int() < 0) {
+    fail(ErrorKind::Runtime, "pow", "Integers to negative integer powers are not allowed.");
+  }
+}
+
 bool floating(Elementwise& e) {
   return is_floating(e.dtype());
 }
@@ -295,7 +311,8 @@ RUSHLIGHT_OPERATORS(binary) {
                       return "PowBackward2";
                     }
                     return is_number(inv.arguments[1]) ? "PowBackward0" : "PowBackward1";
-                  }),
+                  })
+                  .check(expect_whole_power),
               1);
   op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", kFunction | kOut)
       .doc("A number to the power of a tensor.")

@@ -119,3 +119,13 @@ def test_logaddexp_shares_the_gradient_of_equal_arguments():
     torch.logaddexp(a, b).sum().backward()
     assert a.grad.tolist() == [0.5, 0.5]
     assert b.grad.tolist() == [0.5, 0.5]
+
+
+def test_integers_have_no_negative_powers():
+    x = torch.tensor([2, 4])
+    for call in (lambda: x**-1, lambda: torch.pow(x, -2), lambda: x.clone().pow_(-1)):
+        with pytest.raises(RuntimeError, match="Integers to negative integer powers"):
+            call()
+    assert (x ** torch.tensor([-1, 1])).tolist() == [0, 4]
+    assert (2 ** torch.tensor([-1, 2])).tolist() == [0, 4]
+    assert (x.float() ** -1).tolist() == (x**-1.0).tolist() == [0.5, 0.25]
