@@ -183,6 +183,11 @@ PyObject* method_dim_order(PyObject* self, PyObject*) {
   });
 }
 
+PyObject* no_cuda(PyObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
+  return nullptr;
+}
+
 PyObject* no_accelerator(PyObject*, PyObject*, PyObject*) {
   PyErr_SetString(PyExc_RuntimeError, "Cannot access accelerator device when none is available.");
   return nullptr;
@@ -224,16 +229,20 @@ PyMethodDef methods[] = {
     {"item", method_item, METH_NOARGS, "The one element as a Python number."},
     {"requires_grad_", as_function(method_requires_grad), kWords,
      "requires_grad_(requires_grad=True)\n--\n\nAsks for gradients; returns self."},
-    {"as_subclass", method_as_subclass, METH_O,
-     "as_subclass(cls)\n--\n\nThe same tensor as an object of class cls."},
     {"dim_order", method_dim_order, METH_NOARGS, "Dimensions from the largest stride down."},
-    {"cuda", as_function(no_accelerator), kWords, nullptr},
+    {"cuda", as_function(no_cuda), kWords, nullptr},
     {"pin_memory", as_function(no_accelerator), kWords, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
+// Past the override door: what it gives has the class that was asked for.
+PyMethodDef as_subclass = {"as_subclass", method_as_subclass, METH_O,
+                           "as_subclass(cls)\n--\n\nThe same tensor as an object of class cls."};
+
 void fill(PyObject*) {
   add_tensor_methods(methods);
+  add_object(reinterpret_cast<PyObject*>(tensor_type), as_subclass.ml_name,
+             check(PyDescr_NewMethod(tensor_type, &as_subclass)));
 }
 
 const Part part(Stage::Members, fill);

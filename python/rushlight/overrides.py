@@ -141,7 +141,7 @@ def _overridable() -> tuple[dict[object, list[Callable]], dict[Callable, str]]:
     spaces = [
         ("rushlight", torch, vars(_C._VariableFunctions)),
         ("rushlight.functional", torch.functional, vars(torch.functional)),
-        ("rushlight.nn.functional", torch.nn.functional, vars(torch.nn.functional)),
+        ("rushlight.nn.functional", torch.nn.functional, dir(torch.nn.functional)),
         ("rushlight.nn.init", torch.nn.init, vars(torch.nn.init)),
         ("rushlight.Tensor", Tensor, vars(Tensor)),
         ("rushlight.linalg", torch.linalg, vars(torch.linalg)),
@@ -161,10 +161,11 @@ def _overridable() -> tuple[dict[object, list[Callable]], dict[Callable, str]]:
                     functions.setdefault(space, []).append(accessor)
                     names[accessor] = f"{prefix}.{name}.{kind}"
                 continue
-            if not callable(function) or function in ignored:
+            if not callable(function):
                 continue
-            functions.setdefault(space, []).append(function)
             names.setdefault(function, f"{prefix}.{name}")
+            if function not in ignored:
+                functions.setdefault(space, []).append(function)
     return functions, names
 
 

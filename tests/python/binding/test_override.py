@@ -246,3 +246,13 @@ def test_functions_of_nn_functional_are_functions():
         F.relu()
     with torch.device("meta"):
         assert F.relu(torch.ones(2)).is_meta
+
+
+def test_as_subclass_is_not_asked():
+    x = torch.ones(2).as_subclass(Logged)
+    assert type(x.as_subclass(Tensor)) is Tensor and type(x.as_subclass(Kept)) is Kept
+
+
+def test_names_of_functions_that_are_not_asked():
+    assert resolve_name(torch.ones) == "rushlight.ones"
+    assert resolve_name(F.gelu) == "rushlight.nn.functional.gelu"

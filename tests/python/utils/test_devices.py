@@ -202,3 +202,9 @@ def test_devices_that_do_not_exist():
             torch.device(text)
     with pytest.raises(RuntimeError, match="not linked with support for mps"):
         torch.ones(1, device="mps")
+
+
+def test_moving_to_cuda_is_refused():
+    for call in (torch.ones(1).cuda, torch.nn.Linear(1, 1).cuda):
+        with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+            call()
