@@ -155,7 +155,7 @@ class GraphModule(Module):
         return text
 
     def _readable(self, name: str, options: dict[str, object], expanded: bool) -> str:
-        source = self.graph.python_code(verbose=True, **options).src.strip("\n")
+        source = self.graph.python_code(verbose=True, **options).src.strip()
         if expanded:
             head, body = source.split("):\n", 1)
             name_of, _, arguments = head.partition("(")
