@@ -23,6 +23,8 @@ def _own_name(name: str) -> str | None:
     """The name here of a module asked for, or None where it is not ours to answer."""
     if name == _ALIAS or name.startswith(_ALIAS + "."):
         return _PACKAGE + name.removeprefix(_ALIAS)
+    if name == "functorch" or name.startswith("functorch."):  # PyTorch brings it along
+        return f"{_PACKAGE}.{name}"
     return None
 
 

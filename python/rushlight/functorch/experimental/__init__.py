@@ -1,0 +1,1 @@
+"""What functorch tries out."""

@@ -1,0 +1,5 @@
+"""Branches and maps, under their former name."""
+
+from rushlight._higher_order_ops import cond, map
+
+__all__ = ["cond", "map"]
