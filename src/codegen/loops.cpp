@@ -325,7 +325,7 @@ void Lowering::reduce_rest(std::vector<Lanes>& all, Value* start) {
     Value* body = eval_vector(lanes.node->inputs[0].node);
     auto staged = scope_.values.find(staged_.value);
     if (staged_.value && !stored && staged != scope_.values.end()) {
-      store_contiguous({{staged_.store, staged->second}});
+      stage(staged->second);
       stored = true;
     }
     Value* slot = b_.CreateAnd(position, b_.getInt64(lanes.count - 1));

@@ -177,7 +177,7 @@ void Lowering::nest(size_t level, const Stores& stores) {
   if (axis == analysis_.vector_axis()) {
     vector_loop(low(axis), high(axis), [&] {
       if (staged_.store == inside[0]) {
-        scope_.values[staged_.value] = load_vectors({analysis_.access(*staged_.store)})[0];
+        scope_.values[staged_.value] = staged_value();
       }
       nest(level + 1, inside);
     });

@@ -97,13 +97,17 @@ class Lowering {
   Value* load_tile(const Access& access, Value* base, Value* step);
   void transpose(std::vector<Value*>& rows);
 
-  // --- stage.cpp: values kept in the output between a reduction and the stores after it
+  // --- stage.cpp: values kept in the output, or in scratch memory where that is of a narrower
+  // type, between a reduction and the stores after it
   void find_staged(const Stores& stores, const Nodes& reduces);
   bool decides(const Node* staged, const Node* node, bool contiguous);
   struct Staged {
     const loop::Store* store = nullptr;
     const Node* value = nullptr;
+    Value* scratch = nullptr;
   };
+  void stage(Value* value);
+  Value* staged_value();
 
   // --- memory.cpp, store.cpp, pairs.cpp
   struct LaneAddress {  // how to find lane k's address inside of a loop over lanes

@@ -1,5 +1,6 @@
 // A costly value that a row's last reduction computes and that the row's store needs again, such as
-// softmax's exponentials, is written to the output by the reduction and read back by the store.
+// softmax's exponentials, is written to the output by the reduction and read back by the store; to
+// scratch memory where the output is of a half type.
 #include <algorithm>
 
 #include "codegen/lowering.h"
@@ -72,8 +73,10 @@ void Lowering::find_staged(const Stores& stores, const Nodes& reduces) {
       along = store;
     }
   }
+  const DType memory = along ? kernel_.buffers[along->buffer].dtype : DType::Bool;
+  const bool narrow = memory == DType::BFloat16 || memory == DType::Float16;
   bool plain = along && along->mode == loop::StoreMode::Set && !along->mask &&
-               kernel_.buffers[along->buffer].dtype == DType::Float32 &&
+               (memory == DType::Float32 || narrow) &&
                analysis_.motion(analysis_.access(*along)) == Motion::Contiguous;
   // Values that grow exponentially with depth in these walks do not occur at this cost.
   if (!plain || analysis_.cost(along->value.node) > 500) {
@@ -97,10 +100,35 @@ void Lowering::find_staged(const Stores& stores, const Nodes& reduces) {
       }
     }
     if (computed && safe && decides(candidate, along->value.node, false)) {
-      staged_ = {along, candidate};
+      staged_ = {along, candidate, nullptr};
+      if (narrow) {
+        Value* field = b_.CreateConstGEP1_32(b_.getPtrTy(), function_->getArg(0), 5);
+        staged_.scratch = b_.CreateLoad(b_.getPtrTy(), field);
+      }
       return;
     }
   }
+}
+
+// Scratch memory has room for whole vectors.
+void Lowering::stage(Value* value) {
+  if (!staged_.scratch) {
+    store_contiguous({{staged_.store, value}});
+    return;
+  }
+  Value* position = scope_.axes[analysis_.vector_axis()];
+  b_.CreateAlignedStore(a_.widen(value, width_),
+                        b_.CreateGEP(b_.getFloatTy(), staged_.scratch, position), llvm::Align(4));
+}
+
+llvm::Value* Lowering::staged_value() {
+  if (!staged_.scratch) {
+    return load_vectors({analysis_.access(*staged_.store)})[0];
+  }
+  Value* position = scope_.axes[analysis_.vector_axis()];
+  return b_.CreateAlignedLoad(vector_of(b_.getFloatTy()),
+                              b_.CreateGEP(b_.getFloatTy(), staged_.scratch, position),
+                              llvm::Align(4));
 }
 
 }  // namespace rushlight::codegen

@@ -57,6 +57,8 @@ struct Kernel {
   std::vector<Store> stores;
 };
 
+inline constexpr int64_t kScratchPadding = 64;
+
 // What generated code is called with. Kernels run the first parallel axis over [begin, end): the
 // runtime splits that axis among threads, so every store depends on it. Other axes run whole.
 struct KernelArgs {
@@ -65,6 +67,9 @@ struct KernelArgs {
   const int64_t* extents;         // one an axis
   const uint64_t* scalars;        // one a scalar: integers extended, f32 in low bits, f64 bits
   uint64_t streamed = 0;          // bit b: what goes to buffer b may be stored past the caches
+  // Memory for kernels that reduce along their last axis: kScratchPadding elements of f32 more than
+  // that axis has. Others need none.
+  float* scratch = nullptr;
 };
 using KernelFunction = void (*)(const KernelArgs* args, int64_t begin, int64_t end);
 

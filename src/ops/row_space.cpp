@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels/scratch.h"
 #include "ops/iteration.h"
 #include "runtime/parallel.h"
+#include "runtime/per_thread.h"
 #include "runtime/streaming.h"
 
 namespace rushlight {
@@ -183,6 +185,16 @@ void place(const RowSpace& space, int row, int64_t block, int64_t begin_inner, P
   }
 }
 
+const PerThread<Scratch> row_scratch;
+
+// Whether a kernel along the axis may write elements of two bytes.
+bool has_halves(const RowSpace& space) {
+  return space.inner < 0 &&
+         std::any_of(
+             space.operands.begin(), space.operands.end(),
+             [](const RowOperand& operand) { return operand.element_size == 2; });
+}
+
 // As `streamed_operands` of an iteration.
 uint64_t streamed_operands(const RowSpace& space) {
   uint64_t streamed = 0;
@@ -219,7 +231,10 @@ void run_rows(const RowSpace& space, loop::KernelFunction kernel, const uint64_t
   auto grain = static_cast<int64_t>(static_cast<double>(kGrain) / element_cost);
   const uint64_t streamed = streamed_operands(space);
   int64_t item_grain = std::max<int64_t>(1, grain / work);
+  const bool halves = has_halves(space);
   auto run_items = [&](int64_t begin, int64_t end) {
+    float* scratch =
+        halves ? row_scratch->get<float>(space.length + loop::kScratchPadding) : nullptr;
     // Items are numbered piece by piece, rows within a piece.
     while (begin < end) {
       int64_t piece = begin / rows;
@@ -230,8 +245,12 @@ void run_rows(const RowSpace& space, loop::KernelFunction kernel, const uint64_t
       Prepared prepared;
       prepare(space, row, from, std::min(width, inner - from), prepared);
       place(space, row, block, from, prepared);
-      loop::KernelArgs args{prepared.buffers.data(), prepared.pointers.data(), prepared.extents,
-                            scalars, streamed};
+      loop::KernelArgs args{prepared.buffers.data(),
+                            prepared.pointers.data(),
+                            prepared.extents,
+                            scalars,
+                            streamed,
+                            scratch};
       run_piece(kernel, args, at - block * rows_in_block, stop - block * rows_in_block);
       begin = piece * rows + stop;
     }

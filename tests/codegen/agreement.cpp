@@ -125,8 +125,14 @@ void run(const Problem& problem, const Layouts& layouts, const Memories& memorie
                           ? std::bit_cast<uint64_t>(value)
                           : static_cast<uint64_t>(static_cast<int64_t>(value)));
   }
-  loop::KernelArgs args{buffers.data(), strides.data(), problem.extents.data(), scalars.data(),
-                        how == How::Streamed ? ~uint64_t{0} : 0};
+  const int64_t length = problem.extents.empty() ? 0 : problem.extents.back();
+  std::vector<float> scratch(static_cast<size_t>(length + loop::kScratchPadding));
+  loop::KernelArgs args{buffers.data(),
+                        strides.data(),
+                        problem.extents.data(),
+                        scalars.data(),
+                        how == How::Streamed ? ~uint64_t{0} : 0,
+                        scratch.data()};
   int split = loop::split_axis(problem.kernel);
   int64_t end = split < 0 ? 1 : problem.extents[static_cast<size_t>(split)];
   if (how == How::Interpreted) {

@@ -119,6 +119,26 @@ TEST(Reduce, NormalisesRowsAndColumns) {
   }
 }
 
+// The exponentials are kept from the sum to the store: in the output, or apart where it is
+// narrower.
+TEST(Reduce, SoftmaxOfEveryFloatType) {
+  for (DType in : {DType::Float32, DType::BFloat16, DType::Float16}) {
+    for (DType out : {DType::Float32, DType::BFloat16, DType::Float16}) {
+      for (int64_t n : kLengths) {
+        Kernel kernel{"softmax", {AxisKind::Parallel, AxisKind::Reduce}, {}, {}, {}};
+        kernel.buffers = {{in, {Layout::Any, Layout::Unit}}, {out, {Layout::Any, Layout::Unit}}};
+        Expr x = loop::cast(loop::load(0, in, {index(0), index(1)}), DType::Float32);
+        Expr e = loop::exp(x - reduce(Combine::Max, 1, x));
+        kernel.stores = {{1, {index(0), index(1)}, e / reduce(Combine::Sum, 1, e)}};
+        Problem problem{kernel, {3, n}, {{3, n}, {3, n}}};
+        problem.special = false;
+        problem.ulp = out == DType::Float32 ? 4 : 1;
+        expect_agreement(problem);
+      }
+    }
+  }
+}
+
 TEST(Reduce, FindsTheFirstLargest) {
   for (DType dtype : {DType::Float32, DType::Int64, DType::UInt8}) {
     Kernel kernel{"argmax", {AxisKind::Parallel, AxisKind::Reduce}, {}, {}, {}};
