@@ -95,5 +95,5 @@ def test_no_internal_errors(both):
         "ZeroDivisionError",
         "OutOfMemoryError",
         "OverflowError",
-        "LinAlgError",
+        "_LinAlgError",
     }
