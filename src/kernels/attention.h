@@ -3,7 +3,8 @@
 //
 // Results have the same bits for any number of threads. Half types are computed in f32 and rounded
 // once; where the CPU has matrix tiles, probabilities of bf16 are rounded to bf16 before they
-// multiply the values. Operands are borrowed pointers; outputs must not overlap inputs or each other.
+// multiply the values. Operands are borrowed pointers; outputs must not overlap inputs or each
+// other.
 #pragma once
 
 #include <rushlight/dtype.h>
