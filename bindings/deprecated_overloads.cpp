@@ -11,9 +11,11 @@ namespace rushlight::python {
 namespace {
 
 // A call's new order, by positions in the old one, and what becomes a keyword.
+using Names = std::array<const char*, 5>;
+
 struct Order {
-  std::array<const char*, 5> names;  // operators, without the underscore of their in-place form
-  bool method;                       // of the form x.f(...) only; else of f(x, ...) only, or both
+  Names names;  // operators, without the underscore of their in-place form
+  bool method;  // of the form x.f(...) only; else of f(x, ...) only, or both
   bool both;
   Py_ssize_t count;
   std::array<int, 3> tensors;
@@ -22,41 +24,15 @@ struct Order {
   int number_count;
 };
 
+constexpr Names kProducts = {"addmm", "addmv", "addr", "addbmm", "baddbmm"};
+
 constexpr std::array kOrders = {
     Order{{"add", "sub"}, false, true, 3, {0, 2}, 2, {{{"alpha", 1}}}, 1},
     Order{{"addcmul", "addcdiv"}, false, true, 4, {0, 2, 3}, 3, {{{"value", 1}}}, 1},
-    Order{{"addmm", "addmv", "addr", "addbmm", "baddbmm"},
-          false,
-          false,
-          5,
-          {1, 3, 4},
-          3,
-          {{{"beta", 0}, {"alpha", 2}}},
-          2},
-    Order{{"addmm", "addmv", "addr", "addbmm", "baddbmm"},
-          false,
-          false,
-          4,
-          {1, 2, 3},
-          3,
-          {{{"beta", 0}}},
-          1},
-    Order{{"addmm", "addmv", "addr", "addbmm", "baddbmm"},
-          true,
-          false,
-          5,
-          {0, 3, 4},
-          3,
-          {{{"beta", 1}, {"alpha", 2}}},
-          2},
-    Order{{"addmm", "addmv", "addr", "addbmm", "baddbmm"},
-          true,
-          false,
-          4,
-          {0, 2, 3},
-          3,
-          {{{"beta", 1}}},
-          1},
+    Order{kProducts, false, false, 5, {1, 3, 4}, 3, {{{"beta", 0}, {"alpha", 2}}}, 2},
+    Order{kProducts, false, false, 4, {1, 2, 3}, 3, {{{"beta", 0}}}, 1},
+    Order{kProducts, true, false, 5, {0, 3, 4}, 3, {{{"beta", 1}, {"alpha", 2}}}, 2},
+    Order{kProducts, true, false, 4, {0, 2, 3}, 3, {{{"beta", 1}}}, 1},
 };
 
 bool fits(const Order& order, const OverloadSet& set, const Arguments& arguments) {

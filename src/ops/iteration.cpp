@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ops/streamed.h"
 #include "runtime/parallel.h"
-#include "runtime/streaming.h"
 
 namespace rushlight {
 namespace {
@@ -161,6 +161,20 @@ void place(const Iteration& space, int64_t at, Prepared& out) {
 // Fewer elements than this are never streamed, whatever their size.
 constexpr int64_t kLeastStreamed = kStreamedBytes / 16;
 
+uint64_t streamed_of(const Iteration& space) {
+  if (space.numel < kLeastStreamed) {
+    return 0;
+  }
+  return streamed_operands(space.operands, space.operand_count, [&](int k) {
+    const Operand& operand = space.operands[static_cast<size_t>(k)];
+    int64_t bytes = operand.element_size;
+    for (int d = 0; d < space.rank; ++d) {
+      bytes *= operand.strides[d] == 0 ? 1 : space.sizes[d];
+    }
+    return bytes;
+  });
+}
+
 // A single row too long for one task: pieces of the inner axis as rows of their own.
 void run_split_row(const Iteration& space, loop::KernelFunction kernel, const uint64_t* scalars,
                    uint64_t streamed, int64_t grain) {
@@ -182,37 +196,13 @@ void run_split_row(const Iteration& space, loop::KernelFunction kernel, const ui
 
 }  // namespace
 
-uint64_t streamed_operands(const Iteration& space) {
-  uint64_t streamed = 0;
-  if (space.numel < kLeastStreamed) {
-    return streamed;
-  }
-  for (int k = 0; k < space.operand_count; ++k) {
-    const Operand& operand = space.operands[static_cast<size_t>(k)];
-    int64_t bytes = operand.element_size;
-    for (int d = 0; d < space.rank; ++d) {
-      bytes *= operand.strides[d] == 0 ? 1 : space.sizes[d];
-    }
-    if (bytes < kStreamedBytes) {
-      continue;
-    }
-    bool alone = true;
-    for (int other = 0; other < space.operand_count; ++other) {
-      alone =
-          alone && (other == k || space.operands[static_cast<size_t>(other)].data != operand.data);
-    }
-    streamed |= uint64_t{alone} << k;
-  }
-  return streamed;
-}
-
 void run_iteration(const Iteration& space, loop::KernelFunction kernel, const uint64_t* scalars,
                    double element_cost) {
   if (space.numel == 0) {
     return;
   }
   bool flat = space.flat();
-  const uint64_t streamed = streamed_operands(space);
+  const uint64_t streamed = streamed_of(space);
   auto grain = std::max<int64_t>(1024, static_cast<int64_t>(kGrain / element_cost) & ~int64_t{63});
   if (flat) {
     Prepared prepared;

@@ -50,10 +50,6 @@ struct Iteration {
   void add(const TensorImpl& tensor, int64_t unit);
 };
 
-// Operands that take so much memory that a result among them is stored past the caches: a bit each.
-// None that is in another operand's place, whose lines are read anyway.
-uint64_t streamed_operands(const Iteration& space);
-
 // Runs a kernel on the calling thread, so that others see what it stores.
 inline void run_piece(loop::KernelFunction kernel, const loop::KernelArgs& args, int64_t begin,
                       int64_t end) {

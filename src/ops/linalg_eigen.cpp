@@ -33,14 +33,7 @@ bool parse_triangle(std::string_view text) {
   fail(ErrorKind::Runtime, "", "Expected UPLO argument to be 'L' or 'U', but got ", text);
 }
 
-template <typename T>
-T conjugate(T x) {
-  if constexpr (kernels::Parts<T>::kComplex) {
-    return std::conj(x);
-  } else {
-    return x;
-  }
-}
+using kernels::conjugate;
 
 // Makes the column-major matrix symmetric, or Hermitian, by one of its triangles.
 template <typename T>

@@ -5,9 +5,9 @@
 
 #include "kernels/scratch.h"
 #include "ops/iteration.h"
+#include "ops/streamed.h"
 #include "runtime/parallel.h"
 #include "runtime/per_thread.h"
-#include "runtime/streaming.h"
 
 namespace rushlight {
 namespace {
@@ -195,25 +195,15 @@ bool has_halves(const RowSpace& space) {
              [](const RowOperand& operand) { return operand.element_size == 2; });
 }
 
-// As `streamed_operands` of an iteration.
-uint64_t streamed_operands(const RowSpace& space) {
-  uint64_t streamed = 0;
-  for (size_t k = 0; k < space.operands.size(); ++k) {
-    const RowOperand& operand = space.operands[k];
+uint64_t streamed_of(const RowSpace& space) {
+  return streamed_operands(space.operands, static_cast<int>(space.operands.size()), [&](int k) {
+    const RowOperand& operand = space.operands[static_cast<size_t>(k)];
     int64_t bytes = operand.element_size * (operand.axis == 0 ? 1 : space.length);
     for (size_t d = 0; d < space.outer.size(); ++d) {
       bytes *= operand.outer[d] == 0 ? 1 : space.outer[d];
     }
-    if (bytes < kStreamedBytes) {
-      continue;
-    }
-    bool alone = true;
-    for (size_t other = 0; other < space.operands.size(); ++other) {
-      alone = alone && (other == k || space.operands[other].data != operand.data);
-    }
-    streamed |= uint64_t{alone} << k;
-  }
-  return streamed;
+    return bytes;
+  });
 }
 
 }  // namespace
@@ -229,7 +219,7 @@ void run_rows(const RowSpace& space, loop::KernelFunction kernel, const uint64_t
   int64_t width = pieces == 1 ? inner : kColumns;
   int64_t work = std::max<int64_t>(1, space.length) * width;
   auto grain = static_cast<int64_t>(static_cast<double>(kGrain) / element_cost);
-  const uint64_t streamed = streamed_operands(space);
+  const uint64_t streamed = streamed_of(space);
   int64_t item_grain = std::max<int64_t>(1, grain / work);
   const bool halves = has_halves(space);
   auto run_items = [&](int64_t begin, int64_t end) {

@@ -12,15 +12,6 @@ constexpr int64_t kBlock = 32;    // factored column by column
 constexpr int64_t kSquare = 128;  // of a symmetric update, made whole
 
 template <typename T>
-T conjugate(T x) {
-  if constexpr (Parts<T>::kComplex) {
-    return std::conj(x);
-  } else {
-    return x;
-  }
-}
-
-template <typename T>
 int32_t factor_columns(int64_t n, T* a, int64_t lda) {
   for (int64_t j = 0; j < n; ++j) {
     T* column = a + j * lda;

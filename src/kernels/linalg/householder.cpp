@@ -111,15 +111,6 @@ void apply_one(int64_t m, int64_t count, const T* v, T tau, T* c, int64_t ldc) {
 }
 
 template <typename T>
-T conjugate(T x) {
-  if constexpr (Parts<T>::kComplex) {
-    return std::conj(x);
-  } else {
-    return x;
-  }
-}
-
-template <typename T>
 void factor_columns(int64_t m, int64_t n, int64_t k, T* a, int64_t lda, T* tau) {
   for (int64_t j = 0; j < k; ++j) {
     T* column = a + j * lda + j;

@@ -23,6 +23,15 @@ struct Parts<std::complex<T>> {
   using Real = T;
   static constexpr bool kComplex = true;
 };
+
+template <typename T>
+T conjugate(T x) {
+  if constexpr (Parts<T>::kComplex) {
+    return std::conj(x);
+  } else {
+    return x;
+  }
+}
 template <typename T>
 using RealOf = typename Parts<T>::Real;
 
