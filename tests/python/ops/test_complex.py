@@ -247,13 +247,13 @@ def test_backward_needs_a_real_result():
 
 @pytest.mark.parametrize("name", ["erf", "floor", "lgamma", "relu", "erfinv", "digamma"])
 def test_functions_of_real_numbers_alone(name):
-    with pytest.raises(RuntimeError, match="not implemented for 'ComplexFloat'|complex"):
+    with pytest.raises(RuntimeError, match="not implemented for 'ComplexFloat'"):
         getattr(torch, name)(torch.tensor([1j]))
 
 
 @pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "maximum", "minimum"])
 def test_complex_numbers_have_no_order(name):
-    with pytest.raises(RuntimeError, match="not implemented for 'ComplexFloat'|not.*complex"):
+    with pytest.raises(RuntimeError, match="not implemented for 'ComplexFloat'"):
         getattr(torch, name)(torch.tensor([1j]), torch.tensor([1j]))
 
 
