@@ -218,7 +218,7 @@ PyObject* tensor_list(OperatorNode& node, const autograd::ArgumentRecord& argume
 // The value of a saved argument or result; null where the node keeps none of this name.
 PyObject* saved_value(OperatorNode& node, std::string_view name) {
   const Schema& schema = node.op().schema;
-  uint64_t saved = node.op().saved_arguments;
+  uint64_t saved = node.op().saved_arguments & ~node.op().layout_arguments;
   int position = schema.find(name);
   if (position >= 0) {
     const autograd::ArgumentRecord& argument = node.arguments()[static_cast<size_t>(position)];

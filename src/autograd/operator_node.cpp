@@ -160,8 +160,13 @@ OperatorNode* OperatorNode::make(const Invocation& inv, const Tensor& original) 
       *edge = gradient_edge(tensor);
       if (save) {
         bool written = original.defined() && argument == op.inplace_argument;
-        record.saved.save(written ? original : tensor);
-        node->saves_ = true;
+        const Tensor& kept = written ? original : tensor;
+        if (op.layout_arguments >> argument & 1) {
+          record.saved.save_layout(kept);
+        } else {
+          record.saved.save(kept);
+          node->saves_ = true;
+        }
       }
     }
     ++edge;

@@ -113,6 +113,17 @@ void SavedTensor::save(const Tensor& tensor, int output) {
   }
 }
 
+void SavedTensor::save_layout(const Tensor& tensor) {
+  reset();
+  static const Tensor& nothing =
+      *new Tensor(make_tensor({}, DType::UInt8, Device(DeviceType::Meta)));
+  Tensor kept =
+      make_view(nothing, tensor.sizes(), tensor.strides(), tensor.storage_offset(), tensor.dtype());
+  version_ = kept.version();
+  word_.tensor = kept.release_impl();
+  state_ = State::Argument;
+}
+
 void SavedTensor::share(const SavedTensor& other) {
   version_ = other.version_;
   output_ = other.output_;

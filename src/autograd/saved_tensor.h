@@ -30,6 +30,8 @@ class SavedTensor {
   ~SavedTensor() { reset(); }
 
   void save(const Tensor& tensor, int output = -1);
+  // Keeps how an argument lies in memory, as a meta tensor: no hook sees it, no write harms it.
+  void save_layout(const Tensor& tensor);
   bool is_set() const { return state_ != State::Empty; }
   // `owner`: the node that saved it. Error(Runtime) where it was written since, or released.
   Tensor unpack(Node* owner) const;

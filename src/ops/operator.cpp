@@ -142,6 +142,7 @@ Entry& Entry::body(Kind kind, std::unique_ptr<Body> made) {
 
 Entry& Entry::gradient(std::string_view saves, GradientRule rule) {
   op_.saved_arguments = 0;
+  op_.layout_arguments = 0;
   op_.saved_results = 0;
   op_.reads.clear();
   bool by_argument = saves.find(':') != std::string_view::npos;
@@ -155,12 +156,19 @@ Entry& Entry::gradient(std::string_view saves, GradientRule rule) {
     if (word.empty()) {
       continue;
     }
+    constexpr std::string_view kLayout = ".layout";
+    const bool layout =
+        word.size() > kLayout.size() && word.substr(word.size() - kLayout.size()) == kLayout;
+    if (layout) {
+      word.remove_suffix(kLayout.size());
+    }
     size_t colon = word.find(':');
     int reader = colon == std::string_view::npos ? -1 : op_.schema.find(word.substr(0, colon));
     int argument = op_.schema.find(word.substr(colon + 1));
     if (argument >= 0) {
       uint64_t bit = uint64_t{1} << argument;
       op_.saved_arguments |= bit;
+      op_.layout_arguments |= layout ? bit : 0;
       for (size_t i = 0; i < op_.reads.size(); ++i) {
         op_.reads[i] |= reader < 0 || i == static_cast<size_t>(reader) ? bit : 0;
       }

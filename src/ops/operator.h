@@ -97,8 +97,9 @@ class Operator {
   std::string doc;
   Kind kind = Kind::Composition;
   std::unique_ptr<Body> body;
-  GradientRule gradient;         // empty: see differentiable
-  uint64_t saved_arguments = 0;  // bit i: gradient reads tensor argument i
+  GradientRule gradient;          // empty: see differentiable
+  uint64_t saved_arguments = 0;   // bit i: gradient reads tensor argument i
+  uint64_t layout_arguments = 0;  // of these: only how they lie in memory, not what is in it
   uint64_t saved_results = 0;
   // By argument: which tensor arguments its gradient alone reads, so that others need not be kept
   // where only it is differentiated. Empty: all that are saved.
@@ -161,6 +162,7 @@ class Entry {
   Entry& body(Kind kind, std::unique_ptr<Body> body);
   // `saves`: names of tensor arguments and results that the rule reads, blank-separated;
   // "result" or "result0", "result1" for results. "x:y": of the gradients, only that of x reads y.
+  // "x.layout": the rule asks x for sizes, strides and offset alone; later writes do not matter.
   Entry& gradient(std::string_view saves, GradientRule rule);
   Entry& not_differentiable();
   // What the operator does with complex arguments: see ComplexRule. Comes before the body.

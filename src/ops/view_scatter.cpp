@@ -303,7 +303,7 @@ RUSHLIGHT_OPERATORS(view_scatter) {
      kFunction | kMethod | kOut)
       .doc("A copy of `self` with the elements that as_strided would show replaced by `src`.")
       .kernel(as_strided_replace)
-      .gradient("self", [](Gradient& g) {
+      .gradient("self.layout", [](Gradient& g) {
         const Tensor self = g.tensor(0);
         const int64_t offset = g.is_none(4) ? self.storage_offset() : g.integer(4);
         const Tensor seen = _as_strided_read(g.grad(), self.strides(), self.storage_offset(),

@@ -160,7 +160,7 @@ RUSHLIGHT_OPERATORS(view_slice) {
       .doc(
           "A view with any sizes, strides and storage offset (in elements) that stay inside the "
           "storage.")
-      .gradient("self", [](Gradient& g) {
+      .gradient("self.layout", [](Gradient& g) {
         const Tensor self = g.tensor(0);
         const int64_t offset = g.is_none(3) ? self.storage_offset() : g.integer(3);
         g.set(0, _as_strided_backward(g.grad(), self.sizes(), self.strides(), self.storage_offset(),

@@ -179,6 +179,17 @@ TEST(View, DetachedTensorsHaveNoBase) {
   EXPECT_EQ(y.version(), 1u);
 }
 
+// Its node needs to know how the base lies, not what is in it.
+TEST(View, AStridedViewSurvivesWritesToItsBase) {
+  Tensor x = leaf({1, 2, 3, 4});
+  Tensor y = mul(x, Scalar(2));
+  Tensor view = as_strided(y, {2}, {2});
+  Tensor copy = clone(view);
+  mul_(y, Scalar(5));
+  sum(copy).backward();
+  EXPECT_EQ(values(x.grad()), (Floats{2, 0, 2, 0}));
+}
+
 TEST(View, ReshapingInPlaceKeepsTheGraph) {
   Tensor x = tensor({1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad_();
   Tensor y = mul(x, Scalar(2));

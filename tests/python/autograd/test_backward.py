@@ -177,6 +177,37 @@ def test_views():
     assert w.grad.tolist() == [4.0, 6.0]
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y, w: y[0].add_(w),
+        lambda y, w: y.view(-1)[2:4].mul_(w),
+        lambda y, w: y.as_strided((2,), (3,)).add_(w),
+    ],
+)
+def test_a_view_may_be_read_after_its_base_was_written(write):
+    w = leaf(2.0, 3.0)
+    y = torch.arange(4.0).view(2, 2) * w
+    view = write(y, w)  # its grad_fn looks at the base as it was
+    y.mul_(2)
+    (y.sum() + view.sum()).backward()
+    u = leaf(2.0, 3.0)
+    z = torch.arange(4.0).view(2, 2) * u
+    written = write(z, u).clone()
+    z = z * 2
+    (z.sum() + written.sum() * 2).backward()
+    assert w.grad.tolist() == u.grad.tolist()
+
+
+def test_augmented_assignment_of_an_item():
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    y = x * 1
+    y[0] += 1
+    y[1:3] *= x[:2]
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [4 + 2 * 2 * 2, 2 * 2 * 1 + 2 * 6 * 3, 2 * 6 * 2, 8]
+
+
 def test_item_assignment_is_recorded():
     out = torch.zeros(2, 2)
     w = leaf(5.0)
