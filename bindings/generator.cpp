@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "convert.h"
-#include "graph/capture.h"
 #include "module.h"
 
 namespace rushlight::python {
@@ -19,12 +18,6 @@ PyObject* default_object = nullptr;  // the default generator's
 
 Generator& value_of(PyObject* object) {
   return reinterpret_cast<GeneratorObject*>(object)->generator;
-}
-
-// For those who read or move a stream: what was captured draws first.
-Generator& settled(Generator& generator) {
-  graph::flush_capture("the state of a random generator");
-  return generator;
 }
 
 PyObject* make_generator(PyTypeObject* type, Generator generator) {
@@ -93,32 +86,32 @@ void set_state(Generator& generator, PyObject* object) {
 
 PyObject* method_manual_seed(PyObject* self, PyObject* seed) {
   return guarded([&] {
-    settled(value_of(self)).manual_seed(seed_of(seed));
+    value_of(self).manual_seed(seed_of(seed));
     return new_ref(self);
   });
 }
 PyObject* method_seed(PyObject* self, PyObject*) {
-  return guarded([&] { return PyLong_FromUnsignedLongLong(settled(value_of(self)).seed()); });
+  return guarded([&] { return PyLong_FromUnsignedLongLong(value_of(self).seed()); });
 }
 PyObject* method_initial_seed(PyObject* self, PyObject*) {
   return guarded([&] { return PyLong_FromUnsignedLongLong(value_of(self).initial_seed()); });
 }
 PyObject* method_get_state(PyObject* self, PyObject*) {
-  return guarded([&] { return state_tensor(settled(value_of(self)).get_state()); });
+  return guarded([&] { return state_tensor(value_of(self).get_state()); });
 }
 PyObject* method_set_state(PyObject* self, PyObject* state) {
   return guarded([&] {
-    set_state(settled(value_of(self)), state);
+    set_state(value_of(self), state);
     return new_ref(self);
   });
 }
 PyObject* method_clone_state(PyObject* self, PyObject*) {
-  return guarded([&] { return make_generator(generator_type, settled(value_of(self)).clone()); });
+  return guarded([&] { return make_generator(generator_type, value_of(self).clone()); });
 }
 PyObject* method_reduce(PyObject* self, PyObject*) {
   return guarded([&] {
     Ref device = owned(device_object(Device()));
-    Ref state = owned(state_tensor(settled(value_of(self)).get_state()));
+    Ref state = owned(state_tensor(value_of(self).get_state()));
     return check(Py_BuildValue("O(O)(KOO)", generator_type, device.get(),
                                value_of(self).initial_seed(), Py_None, state.get()));
   });
@@ -131,8 +124,8 @@ PyObject* method_setstate(PyObject* self, PyObject* args) {
     return nullptr;
   }
   return guarded([&] {
-    settled(value_of(self)).manual_seed(seed);
-    set_state(settled(value_of(self)), state);
+    value_of(self).manual_seed(seed);
+    set_state(value_of(self), state);
     return py_none();
   });
 }
@@ -160,22 +153,22 @@ PyGetSetDef properties[] = {
 PyObject* module_manual_seed(PyObject*, PyObject* seed) {
   return guarded([&] {
     Ref whole = owned(PyNumber_Long(seed));  // PyTorch takes what int() takes, "12" and 3.7 too
-    settled(default_generator()).manual_seed(seed_of(whole.get()));
+    default_generator().manual_seed(seed_of(whole.get()));
     return new_ref(default_object);
   });
 }
 PyObject* module_seed(PyObject*, PyObject*) {
-  return guarded([] { return PyLong_FromUnsignedLongLong(settled(default_generator()).seed()); });
+  return guarded([] { return PyLong_FromUnsignedLongLong(default_generator().seed()); });
 }
 PyObject* module_initial_seed(PyObject*, PyObject*) {
   return guarded([] { return PyLong_FromUnsignedLongLong(default_generator().initial_seed()); });
 }
 PyObject* module_get_state(PyObject*, PyObject*) {
-  return guarded([] { return state_tensor(settled(default_generator()).get_state()); });
+  return guarded([] { return state_tensor(default_generator().get_state()); });
 }
 PyObject* module_set_state(PyObject*, PyObject* state) {
   return guarded([&] {
-    set_state(settled(default_generator()), state);
+    set_state(default_generator(), state);
     return py_none();
   });
 }

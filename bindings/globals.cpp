@@ -7,6 +7,7 @@
 #include "ops/promotion.h"
 #include "runtime/cpu.h"
 #include "runtime/parallel.h"
+#include "tensor/pending.h"
 
 namespace rushlight::python {
 namespace {
@@ -146,6 +147,7 @@ PyObject* set_precision(PyObject*, PyObject* name) {
   return guarded([&] {
     for (int i = 0; i < 3; ++i) {
       if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kPrecisions[i]) == 0) {
+        settle_captured("the precision of products");
         set_f32_matmul_precision(static_cast<MatmulPrecision>(i));
         return py_none();
       }

@@ -19,6 +19,7 @@
 #include "ops/operator.h"
 #include "runtime/log.h"
 #include "runtime/parallel.h"
+#include "tensor/pending.h"
 
 namespace rushlight::graph {
 namespace {
@@ -307,6 +308,7 @@ void note_saved(const Tensor& tensor) {
 
 const bool installed = [] {
   compute_pending = compute;
+  run_captured = flush_capture;
   autograd::pending_holders = count_pending_holders;
   autograd::note_saved = note_saved;
   autograd::open_capture = begin_backward;

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <bit>
 
+#include "tensor/pending.h"
+
 namespace rushlight {
 namespace {
 
@@ -195,6 +197,9 @@ void set_default_dtype(DType dtype) {
   if (!is_floating(dtype) || is_float8(dtype)) {
     fail(ErrorKind::Type, "", "only floating-point types are supported as the default type, got ",
          dtype);
+  }
+  if (dtype != default_dtype()) {
+    settle_captured("the default dtype");
   }
   g_default_dtype.store(dtype, std::memory_order_relaxed);
 }

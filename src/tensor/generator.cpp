@@ -3,11 +3,14 @@
 #include <cstring>
 #include <random>
 
+#include "tensor/pending.h"
+
 namespace rushlight {
 namespace {
 
 constexpr int kWords = 624;
 constexpr int kShift = 397;
+constexpr std::string_view kState = "the state of a random generator";
 
 uint32_t twist(uint32_t upper, uint32_t lower) {
   const uint32_t mixed = (upper & 0x80000000u) | (lower & 0x7fffffffu);
@@ -108,6 +111,7 @@ uint64_t Generator::initial_seed() const {
 }
 
 void Generator::manual_seed(uint64_t seed) {
+  settle_captured(kState);
   std::lock_guard lock(state_->mutex);
   state_->reset(seed);
 }
@@ -122,6 +126,7 @@ uint64_t Generator::seed() {
 }
 
 std::vector<uint8_t> Generator::get_state() const {
+  settle_captured(kState);
   SavedState saved{};
   {
     std::lock_guard lock(state_->mutex);
@@ -157,6 +162,7 @@ void Generator::set_state(const std::vector<uint8_t>& bytes) {
   if (saved.left > 1 && saved.next + static_cast<uint64_t>(saved.left - 1) > kWords) {
     fail(ErrorKind::Value, "set_state", "Invalid mt19937 state");
   }
+  settle_captured(kState);
   std::lock_guard lock(state_->mutex);
   state_->seed = saved.seed;
   state_->left = saved.left;

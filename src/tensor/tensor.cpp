@@ -11,6 +11,7 @@
 namespace rushlight {
 
 void (*release_python_object)(TensorImpl* tensor) = nullptr;
+void (*run_captured)(std::string_view what) = nullptr;
 thread_local bool making_inference_tensors = false;
 
 namespace {
@@ -249,6 +250,12 @@ void fill_pending(StorageImpl* storage, StorageImpl* filled) {
     release(filled);
   } else {
     own([](StorageImpl* self) { release(static_cast<StorageImpl*>(self->context)); }, filled);
+  }
+}
+
+void settle_captured(std::string_view what) {
+  if (run_captured != nullptr) {
+    run_captured(what);
   }
 }
 

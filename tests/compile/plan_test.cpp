@@ -255,6 +255,24 @@ TEST(Compile, EmptyAndScalarTensorsWork) {
   }
 }
 
+// Random streams and the default dtype are not arguments: what was called before they change is
+// computed before.
+TEST(Compile, SeedsAndDefaultsChangeAfterWhatCameBefore) {
+  auto function = [] {
+    Generator generator(3);
+    Tensor first = rand({4}, TensorOptions(), generator);
+    generator.manual_seed(5);
+    Tensor second = rand({4}, TensorOptions(), generator);
+    manual_seed(7);
+    Tensor third = randn({4});
+    set_default_dtype(DType::Float64);
+    Tensor fourth = ones({4});
+    set_default_dtype(DType::Float32);
+    return cat({first, second, third, to(fourth, DType::Float32)}).mul_(Scalar(2));
+  };
+  EXPECT_TRUE(same_bits(compile(function)(), function()));
+}
+
 TEST(Compile, AnErrorInsideLeavesCaptureClosed) {
   Tensor x = ones({2, 3});
   auto fast = compile([](const Tensor& x) { return mm(x, x); });
