@@ -51,7 +51,7 @@ Tensor reference(const Tensor& input, const Tensor& weight, const Tensor& target
                  double smoothing, double z_loss) {
   IntList shape(weight.sizes());
   shape.resize(shape.size() - 1);
-  Tensor flat = reshape(weight, {-1, weight.size(-1)});
+  Tensor flat = flatten(weight, 0, -2);
   Tensor scores = linear(input, flat, bias.defined() ? reshape(bias, {-1}) : Tensor());
   if (input.dim() == 2) {
     shape.insert(0, input.size(0));

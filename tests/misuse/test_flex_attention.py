@@ -45,6 +45,15 @@ def fails(error, text, function):
             ValueError,
             "both return_lse",
         ),
+        ((Q, K, V), {"kernel_options": {"BACKEND": "CUDA"}}, ValueError, "BACKEND value 'CUDA'"),
+        (
+            (Q, K, V),
+            {"kernel_options": {"BACKEND": "AUTO", "FORCE_USE_FLEX_ATTENTION": True}},
+            RuntimeError,
+            "cannot be combined with legacy",
+        ),
+        ((Q, K, V), {"kernel_options": {"OUTPUT_MAX": 1}}, AssertionError, "OUTPUT_MAX must not"),
+        ((Q, K, V), {"kernel_options": 3}, TypeError, "not iterable"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

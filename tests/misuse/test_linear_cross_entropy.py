@@ -52,6 +52,32 @@ def test_options(keywords, text):
         nn.LinearCrossEntropyOptions(**keywords)
 
 
+@pytest.mark.parametrize(
+    ("keywords", "error", "text"),
+    [
+        (
+            {"batch_chunk_size": 3, "chunking_method": "aspect_ratio"},
+            ValueError,
+            r"give different chunk sizes \(3 vs 4\); pass only one",
+        ),
+        (
+            {"batch_chunk_size": 4, "chunking_method": "aspect_ratio:2"},
+            ValueError,
+            r"give different chunk sizes \(4 vs 2\); pass only one",
+        ),
+        (
+            {"acc_dtype": torch.float64},
+            RuntimeError,
+            "float32 acc_dtype with float16/bfloat16 inputs, but got torch.float64",
+        ),
+    ],
+    ids=str,
+)
+def test_options_that_contradict(keywords, error, text):
+    with pytest.raises(error, match=text):
+        F.linear_cross_entropy(X, W, TARGET, options=nn.LinearCrossEntropyOptions(**keywords))
+
+
 def test_options_do_not_change():
     with pytest.raises(dataclasses.FrozenInstanceError):
         nn.LinearCrossEntropyOptions().acc_policy = "compact"

@@ -1,5 +1,7 @@
 """The loss of a linear layer's logits, against the same composed of parts that hold them."""
 
+import math
+
 import pytest
 import rushlight as torch
 import rushlight.nn as nn
@@ -293,6 +295,16 @@ def test_options():
     x, w, target = torch.randn(5, 4), torch.randn(7, 4), torch.randint(0, 7, (5,))
     with_options = F.linear_cross_entropy(x, w, target, options=options)
     assert torch.equal(with_options, F.linear_cross_entropy(x, w, target))
+
+
+def test_inputs_without_features():
+    target = torch.tensor([0, 3])
+    loss = F.linear_cross_entropy(torch.ones(2, 0), torch.ones(7, 0), target)
+    assert loss.item() == pytest.approx(math.log(7))
+    loss = F.linear_cross_entropy(
+        torch.ones(2, 0), torch.ones(7, 3, 0), target[:, None].expand(2, 3), reduction="none"
+    )
+    assert loss.shape == (2, 3)
 
 
 def test_gradients_are_handed_on_without_a_copy():

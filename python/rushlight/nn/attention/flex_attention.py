@@ -78,6 +78,25 @@ class FlexKernelOptions(TypedDict, total=False):
     waves_per_eu: int
 
 
+_BACKENDS = ("AUTO", "TRITON", "FLASH", "TRITON_DECODE")
+
+
+def _check_kernel_options(options: object) -> None:
+    """They choose nothing here, but what PyTorch refuses is a mistake."""
+    given = dict(options)  # type: ignore[call-overload]
+    for name in ("OUTPUT_LOGSUMEXP", "OUTPUT_MAX"):
+        if name in given:
+            raise AssertionError(f"{name} must not be in kernel_options")
+    if given.get("BACKEND", "AUTO") not in _BACKENDS:
+        raise ValueError(f"Invalid BACKEND value '{given['BACKEND']}'. Must be one of {_BACKENDS}")
+    if "BACKEND" in given and "FORCE_USE_FLEX_ATTENTION" in given:
+        raise RuntimeError(
+            "BACKEND cannot be combined with legacy FORCE_USE_FLEX_ATTENTION. BACKEND supersedes "
+            "the legacy knob; please drop FORCE_USE_FLEX_ATTENTION and only specify the desired "
+            "BACKEND."
+        )
+
+
 def _identity(score: Tensor, batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor):
     """The score function that changes nothing."""
     return score
@@ -300,6 +319,8 @@ def flex_attention(
             "Cannot specify both return_lse and return_aux. return_lse is deprecated, please use "
             "return_aux=AuxRequest(lse=True) instead."
         )
+    if kernel_options is not None:
+        _check_kernel_options(kernel_options)
     score, mask, captures, states, sizes = "", "", [], None, (1, 1)
     if score_mod is not None and score_mod is not _identity:
         dtype = torch.float64 if query.dtype == torch.float64 else torch.float32

@@ -27,7 +27,7 @@ def linear_cross_entropy(
     (N, d1, ..., dK) or probabilities (N, C, d1, ..., dK). `z_loss` times the square of each
     row's logsumexp is added to its loss. Gradients differentiate again, and backward may run
     twice; `options` are hints that change neither. RuntimeError for shapes that do not fit,
-    IndexError for a target outside [0, C).
+    IndexError for a target outside [0, C), ValueError for options that contradict each other.
     """
     if options is not None:
         from ..modules.linear_cross_entropy_options import LinearCrossEntropyOptions
@@ -37,6 +37,9 @@ def linear_cross_entropy(
                 "linear_cross_entropy(): options must be LinearCrossEntropyOptions or None, got "
                 f"{type(options).__name__}"
             )
+        # Where PyTorch would not split the work, its options are not looked at.
+        if linear_weight.dim() == 2 and not target.is_floating_point() and not label_smoothing:
+            options._check(input, linear_weight)
     return torch._C._nn.linear_cross_entropy(
         input,
         linear_weight,

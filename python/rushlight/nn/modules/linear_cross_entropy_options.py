@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Literal
 
 import rushlight as torch
@@ -48,4 +49,30 @@ class LinearCrossEntropyOptions:
             raise ValueError(
                 f"acc_dtype must be one of {{None, {names}}}, got {self.acc_dtype!r}. "
                 "Pass acc_dtype=None to let the op pick automatically."
+            )
+
+    def _rows(self, rows: int, features: int, classes: int) -> int | None:
+        """How many rows `chunking_method` puts into a chunk; None where it says nothing."""
+        if self.chunking_method in (None, "auto"):
+            return None
+        factor = int(self.chunking_method.partition(":")[2] or 1)
+        least = math.ceil(rows / math.ceil(classes / max(features, 1))) if classes else rows
+        power = 1 << max(least - 1, 0).bit_length()
+        return min(power // factor, max(rows, 1))
+
+    def _check(self, input: torch.Tensor, weight: torch.Tensor) -> None:
+        """ValueError, RuntimeError: these options contradict each other, or the input's dtype."""
+        size, method = self.batch_chunk_size, self.chunking_method
+        rows = self._rows(input.shape[:-1].numel(), weight.size(-1), weight.size(0))
+        if size is not None and rows is not None and size != rows:
+            raise ValueError(
+                f"batch_chunk_size (={size}) and chunking_method ({method!r}) give different chunk "
+                f"sizes ({size} vs {rows}); pass only one."
+            )
+        halves = input.dtype in (torch.float16, torch.bfloat16)
+        allowed = (None, input.dtype, torch.float32 if halves else None)
+        if self.acc_dtype not in allowed:
+            raise RuntimeError(
+                "linear_cross_entropy supports float32 acc_dtype with float16/bfloat16 inputs, but "
+                f"got {self.acc_dtype} acc_dtype and {input.dtype} inputs."
             )
