@@ -3,6 +3,9 @@
 
 #include <rushlight/profiler.h>
 
+#include <mutex>
+#include <unordered_map>
+
 #include "compile/compile.h"
 #include "compile/passes.h"
 #include "convert.h"
@@ -24,6 +27,8 @@ std::atomic<int> stance{static_cast<int>(Stance::Compile)};
 thread_local bool called = false;
 // Whether breaks are errors on this thread, whatever fullgraph says.
 thread_local bool strict = false;
+// Of the call that opened this thread's capture.
+thread_local uint32_t opened_by = 0;
 
 constexpr const char* kHelpers = "rushlight._dynamo.segments";
 
@@ -62,12 +67,19 @@ bool may_compile(Compiled& compiled) {
   return false;
 }
 
-void run_compiled(Compiled& compiled, graph::Segment& segment) {
-  if ((compiled.fullgraph || strict) && called && segment.reason == graph::Break::Value) {
+// An error where a graph may not end before the function does.
+void refuse_break(const Compiled& compiled, const std::string& what) {
+  if ((compiled.fullgraph || strict) && called) {
     GilAcquire locked;
     Ref helpers = owned(PyImport_ImportModule(kHelpers));
     owned(PyObject_CallMethod(helpers.get(), "fullgraph_break", "ss", compiled.name.c_str(),
-                              segment.what.c_str()));
+                              what.c_str()));
+  }
+}
+
+void run_compiled(Compiled& compiled, graph::Segment& segment) {
+  if (segment.reason == graph::Break::Value) {
+    refuse_break(compiled, segment.what);
   }
   if (compiled.observer != nullptr) {
     GilAcquire locked;
@@ -129,6 +141,28 @@ std::string locate() {
   return "";
 }
 
+struct KnownSettings {
+  std::mutex mutex;
+  std::unordered_map<uint32_t, const Compiled*> by_number;
+};
+
+KnownSettings& known_settings() {
+  static auto* known = new KnownSettings;
+  return *known;
+}
+
+void keep_settings(uint32_t number, const Compiled* compiled) {
+  KnownSettings& known = known_settings();
+  std::lock_guard lock(known.mutex);
+  known.by_number[number] = compiled;
+}
+
+const Compiled* settings_at(uint32_t number) {
+  KnownSettings& known = known_settings();
+  std::lock_guard lock(known.mutex);
+  return known.by_number.at(number);
+}
+
 PyObject* make_settings(PyObject*, PyObject* args) {
   PyObject* runner;
   const char* name;
@@ -165,7 +199,9 @@ PyObject* make_settings(PyObject*, PyObject* args) {
       settings.locate = locate;
     }
     settings.runner = [compiled](graph::Segment& segment) { run_compiled(*compiled, segment); };
-    return PyLong_FromUnsignedLong(graph::register_settings(std::move(settings)));
+    const uint32_t number = graph::register_settings(std::move(settings));
+    keep_settings(number, compiled);
+    return PyLong_FromUnsignedLong(number);
   });
 }
 
@@ -173,7 +209,10 @@ PyObject* open(PyObject*, PyObject* settings) {
   return guarded([&] {
     auto number = static_cast<uint32_t>(int_of(settings, "_capture_open", "settings"));
     bool opened = graph::open_capture(number);
-    called = called || opened;
+    if (opened) {
+      called = true;
+      opened_by = number;
+    }
     return PyBool_FromLong(opened);
   });
 }
@@ -205,6 +244,16 @@ PyObject* resume(PyObject*, PyObject* suspended) {
 PyObject* flush(PyObject*, PyObject* what) {
   return guarded([&] {
     graph::flush_capture(text_of(what));
+    return py_none();
+  });
+}
+
+// Before a break that the program asks for: it is one even where nothing has been captured yet.
+PyObject* announce_break(PyObject*, PyObject* what) {
+  return guarded([&] {
+    if (called && graph::is_capturing()) {
+      refuse_break(*settings_at(opened_by), std::string(text_of(what)));
+    }
     return py_none();
   });
 }
@@ -329,6 +378,7 @@ PyMethodDef functions[] = {
     {"_capture_suspend", suspend, METH_O, nullptr},
     {"_capture_resume", resume, METH_O, nullptr},
     {"_capture_flush", flush, METH_O, nullptr},
+    {"_capture_announce_break", announce_break, METH_O, nullptr},
     {"_capture_active", active, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -155,7 +155,9 @@ def _check_signatures(original_fn: Callable, traceable_fn: Callable) -> None:
 
 def graph_break(msg: str = "") -> None:
     """Ends the segment here: what was captured runs."""
-    _C._capture_flush(f"torch._dynamo.graph_break() {msg}".rstrip())
+    what = f"torch._dynamo.graph_break() {msg}".rstrip()
+    _C._capture_announce_break(what)
+    _C._capture_flush(what)
 
 
 def skip_frame(msg: str = "") -> None:

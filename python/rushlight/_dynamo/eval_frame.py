@@ -314,6 +314,7 @@ class DisableContext:
             what += f" ({self.reason})"
 
         def disabled(*args: object, **kwargs: object) -> object:
+            _C._capture_announce_break(what)
             suspended = _C._capture_suspend(what)
             try:
                 return target(*args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import threading
@@ -30,6 +31,19 @@ def describe(frame: types.FrameType | None) -> str:
     return "".join(traceback.format_list(stack)).rstrip()
 
 
+def _in_assert(frame: types.FrameType | None) -> bool:
+    """Whether the frame reads what an `assert` statement tests."""
+    if frame is None:
+        return False
+    for step in dis.get_instructions(frame.f_code):
+        # The truth is tested by the jump over the error, or by a step of its own before it.
+        if step.offset <= frame.f_lasti or "JUMP" in step.opname or step.opname == "NOT_TAKEN":
+            continue
+        constant = step.opname == "LOAD_COMMON_CONSTANT" and step.argrepr == "AssertionError"
+        return constant or step.opname == "LOAD_ASSERTION_ERROR"
+    return False
+
+
 # What a program may read under fullgraph=True: PyTorch captures these as unbacked numbers.
 _SCALARS = {"Tensor.item()", "Tensor.tolist()", "int(tensor)", "float(tensor)"}
 
@@ -39,6 +53,8 @@ def fullgraph_break(name: str, what: str) -> None:
     if getattr(_local, "allow_breaks", 0) or what in _SCALARS:
         return
     frame = user_frame()
+    if what == "bool(tensor)" and _in_assert(frame):
+        return  # PyTorch captures it as a check that is made when the graph runs
     cause = what or "the memory of a tensor"
     raise exc.Unsupported(
         f"fullgraph=True, but the graph of '{name}' ends here: {cause} needs a value that has not "

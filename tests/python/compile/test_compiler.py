@@ -266,6 +266,59 @@ def test_graph_break():
         torch.compile(f, fullgraph=True)(torch.ones(2))
 
 
+@pytest.mark.parametrize(
+    "breaks", [torch._dynamo.graph_break, torch.compiler.disable(lambda: None)]
+)
+def test_asked_breaks_are_breaks_where_nothing_is_captured(breaks):
+    def f(x):
+        breaks()
+        return x + 1
+
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="test_compiler.py"):
+        torch.compile(f, fullgraph=True)(torch.ones(2))
+    assert torch.compile(f)(torch.ones(2)).tolist() == [2, 2]
+    f(torch.ones(2))
+
+
+def test_fullgraph_lets_assertions_be_checked():
+    # As text: pytest rewrites the assertions of this file.
+    source = """
+def f(x):
+    y = x + 1
+    assert y.sum() > 0, "sum"
+    assert not (y > 5).any()
+    return y
+
+def g(x):
+    y = x + 1
+    if y.sum() > 0:
+        assert y is not x
+    return y
+"""
+    program: dict = {}
+    exec(source, program)
+    f = torch.compile(program["f"], fullgraph=True)
+    assert f(torch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(AssertionError, match="sum"):
+        f(-torch.ones(2) * 3)
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(program["g"], fullgraph=True)(torch.ones(2))
+
+
+def test_what_operators_go_by_is_what_it_was_when_they_were_called():
+    @torch.compile
+    def f():
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            return torch.ones(2), torch.ones(2, dtype=torch.int64) / 2
+        finally:
+            torch.set_default_dtype(before)
+
+    for _ in range(2):
+        assert [x.dtype for x in f()] == [torch.float64, torch.float64]
+
+
 # ---- Limits ------------------------------------------------------------------------------------
 
 
