@@ -1,0 +1,1 @@
+"""Sobol sequences' direction numbers, read from directions.bin."""
