@@ -157,6 +157,8 @@ PyObject* backward(PyObject* self, PyObject* args, PyObject* kwargs) {
     Tensor given;
     if (gradient != nullptr && gradient != Py_None) {
       given = require_tensor(gradient, "backward", "gradient");
+    } else {
+      given = seed_of(self);
     }
     Tensor tensor = tensor_of(self);
     bool create_graph = truth(create, false);

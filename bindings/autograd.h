@@ -36,4 +36,8 @@ autograd::Edge edge_of(PyObject* object, const char* op, const char* argument);
 PyObject* tensor_hooks(const Tensor& tensor, bool make);
 int traverse_tensor_hooks(void* impl, visitproc visit, void* arg);
 
+// The gradient of a root that was given none, as an operator's result where dispatch modes or
+// classes watch. Undefined: the engine makes it.
+Tensor seed_of(PyObject* root);
+
 }  // namespace rushlight::python

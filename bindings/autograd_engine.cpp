@@ -2,6 +2,7 @@
 #include "autograd.h"
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
+#include "core_call.h"
 #include "module.h"
 #include "ops/invocation.h"
 
@@ -45,6 +46,10 @@ PyObject* run_backward(PyObject*, PyObject* args) {
     return nullptr;
   }
   return guarded([&] {
+    if (PyTuple_GET_SIZE(tensors) != PyTuple_GET_SIZE(gradients)) {
+      fail(ErrorKind::Runtime, "", "got ", static_cast<int64_t>(PyTuple_GET_SIZE(tensors)),
+           " tensors and ", static_cast<int64_t>(PyTuple_GET_SIZE(gradients)), " gradients");
+    }
     TensorList given;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(gradients); ++i) {
       PyObject* item = PyTuple_GET_ITEM(gradients, i);
@@ -52,11 +57,7 @@ PyObject* run_backward(PyObject*, PyObject* args) {
         fail(ErrorKind::Type, "", "gradients can be either Tensors or None, but got ",
              type_name(item));
       }
-      given.push_back(item == Py_None ? Tensor() : tensor_of(item));
-    }
-    if (PyTuple_GET_SIZE(tensors) != PyTuple_GET_SIZE(gradients)) {
-      fail(ErrorKind::Runtime, "", "got ", static_cast<int64_t>(PyTuple_GET_SIZE(tensors)),
-           " tensors and ", static_cast<int64_t>(PyTuple_GET_SIZE(gradients)), " gradients");
+      given.push_back(item == Py_None ? seed_of(PyTuple_GET_ITEM(tensors, i)) : tensor_of(item));
     }
     std::vector<Edge> roots = roots_of(tensors);
     std::vector<Edge> wanted = inputs_of(inputs, accumulate != 0);
@@ -281,4 +282,14 @@ void fill(PyObject* module) {
 const Part part(Stage::Rest, fill);
 
 }  // namespace
+
+Tensor seed_of(PyObject* root) {
+  if ((thread_state.doors & kDispatchDoor) == 0 || !is_tensor(root)) {
+    return {};
+  }
+  const Tensor& tensor = tensor_of(root);
+  bool fits = tensor.numel() == 1 && is_floating(tensor.dtype());
+  return fits ? call_named("ones_like", tensor) : Tensor();
+}
+
 }  // namespace rushlight::python

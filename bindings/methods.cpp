@@ -1,5 +1,6 @@
 // Tensor's methods that ask for or change its description; the operators' come from the table.
 #include "core_call.h"
+#include "dispatch.h"
 #include "graph/capture.h"
 #include "module.h"
 
@@ -136,7 +137,7 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs)
 PyObject* method_item(PyObject* self, PyObject*) {
   return guarded([&] {
     const graph::Reading reading("Tensor.item()");
-    return check(scalar_object(tensor_of(self).item()));
+    return check(scalar_object(read_number(self)));
   });
 }
 
@@ -164,7 +165,11 @@ PyObject* method_as_subclass(PyObject* self, PyObject* type) {
         !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type)) {
       fail(ErrorKind::Type, "", "as_subclass(): argument 'cls' must be a subclass of Tensor");
     }
-    return wrap_as(reinterpret_cast<PyTypeObject*>(type), call_named("alias", tensor_of(self)));
+    const auto alias = [&] {
+      DoorGuard unseen(0, kDispatchDoor);  // the new object is of the type asked for
+      return call_named("alias", tensor_of(self));
+    };
+    return wrap_as(reinterpret_cast<PyTypeObject*>(type), alias());
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "dispatch.h"
 #include "module.h"
 
 namespace rushlight::python {
@@ -63,6 +64,7 @@ bool overrides(PyObject* object) {
   if (type == tensor_type || is_builtin(type) || PyType_Check(object)) {
     return false;
   }
+  meet_dispatch_class(type);
   PyObject* found = type_attribute(type);
   return found != nullptr && found != disabled_implementation;
 }

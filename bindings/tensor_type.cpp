@@ -10,7 +10,9 @@
 #include <mutex>
 #include <vector>
 
+#include "dispatch.h"
 #include "module.h"
+#include "ops/invocation.h"
 #include "override.h"
 
 namespace rushlight::python {
@@ -238,6 +240,12 @@ PyObject* tensor_dict(PyObject* self, void* closure) {
   return dict;
 }
 
+// Past __torch_dispatch__: the object that is made of it is of another class.
+Tensor detach_unseen(const Tensor& tensor) {
+  DoorGuard unseen(0, kDispatchDoor);
+  return tensor.detach();
+}
+
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     if (constructor == nullptr) {
@@ -251,7 +259,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (Py_TYPE(data.get()) == type) {
       return data.release();
     }
-    return wrap_as(type, tensor_of(data.get()).detach());
+    return wrap_as(type, detach_unseen(tensor_of(data.get())));
   });
 }
 
@@ -284,7 +292,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   }
   return guarded([&] {
     PyTypeObject* cls = class_argument(type);
-    Tensor detached = require_tensor(data, "_make_subclass", "data").detach();
+    Tensor detached = detach_unseen(require_tensor(data, "_make_subclass", "data"));
     detached.requires_grad_(requires_grad != 0);
     return wrap_as(cls, std::move(detached));
   });
@@ -318,7 +326,10 @@ int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
     return -1;
   }
   init_subclass_dealloc(type);
-  return 0;
+  return guarded_int([&] {
+    settle_dispatch_class(reinterpret_cast<PyTypeObject*>(type));
+    return 0;
+  });
 }
 
 PyMethodDef static_methods[] = {
@@ -413,6 +424,7 @@ PyObject* wrap(Tensor tensor) {
 
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
   RUSHLIGHT_ASSERT(tensor.impl()->python == nullptr);
+  note_dispatch_class(type);
   return attach(allocate(type), std::move(tensor));
 }
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rushlight import _C
+
+if TYPE_CHECKING:
+    from rushlight._library.function_schema import FunctionSchema
 
 
 class OpOverload:
@@ -29,9 +35,50 @@ class OpOverload:
         """The operator with all its overloads."""
         return self._packet
 
+    @functools.cached_property
+    def _schema(self) -> FunctionSchema:
+        from rushlight._library.function_schema import FunctionSchema
+
+        return FunctionSchema(f"{self._packet._namespace}::{self._form_text()}")
+
+    def _form_text(self) -> str:
+        """The schema of this form, which the table has for the functional one alone."""
+        name, overload = self._packet.__name__, self._overload
+        if self._text.startswith((f"{name}(", f"{name}.")) and overload in self._packet.overloads():
+            return self._text
+        arguments, _, results = self._text.partition("(")[2].rpartition(" -> ")
+        arguments = arguments.removesuffix(")")
+        head = name if overload == "default" else f"{name}.{overload}"
+        if not self._packet.overloads():  # a derived gradient, which has the forward's text
+            return f"{head}(Tensor grad, {arguments}) -> Tensor"
+        if name.endswith("_"):
+            written = re.sub(r"^Tensor(\([a-z]\))?(?= )", "Tensor(a!)", arguments)
+            return f"{head}({written}) -> Tensor(a!)"
+        count = results.count("Tensor")
+        outs = ["out"] if count == 1 else [f"out{i}" for i in range(count)]
+        kinds = [f"Tensor({chr(ord('a') + i)}!)" for i in range(count)]
+        star = "" if "*" in arguments else "*, "
+        added = ", ".join(f"{kind} {out}" for kind, out in zip(kinds, outs))
+        made = kinds[0] if count == 1 else f"({', '.join(kinds)})"
+        return f"{head}({arguments}, {star}{added}) -> {made}"
+
     @property
-    def _schema(self) -> str:
-        return f"{self._packet._namespace}::{self._text}"
+    def _opname(self) -> str:
+        return self._packet.__name__
+
+    @property
+    def _overloadname(self) -> str:
+        return self._overload
+
+    @property
+    def _overloadpacket(self) -> OpOverloadPacket:
+        return self._packet
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result shares memory with an argument, which is not written."""
+        infos = [argument.alias_info for argument in self._schema.arguments]
+        return any(info and not info.is_write for info in infos)
 
     @property
     def namespace(self) -> str:
@@ -76,7 +123,7 @@ class OpOverloadPacket:
     def __getattr__(self, overload: str) -> OpOverload:
         found = None
         if not overload.startswith("__"):
-            found = _C._operator_overload(self.__name__, overload)
+            found = _C._operator_overload(self.__name__, self._plain_overload(overload))
         if found is None:
             raise AttributeError(
                 f"The underlying op of '{self._qualified}' has no overload name '{overload}'"
@@ -84,6 +131,16 @@ class OpOverloadPacket:
         made = OpOverload(self, overload, *found)
         setattr(self, overload, made)
         return made
+
+    def _plain_overload(self, overload: str) -> str:
+        """The overload whose out= form has this name: "out" of the first, "X_out" of others."""
+        names = _C._overload_names(self.__name__)
+        if overload in names or not names:
+            return overload
+        return names[0] if overload == "out" else overload.removesuffix("_out")
+
+    def _out_overload(self, overload: str) -> str:
+        return "out" if overload == self.overloads()[0] else f"{overload}_out"
 
     def __call__(self, /, *args: object, **kwargs: object) -> object:
         if self._call is None:
@@ -117,8 +174,9 @@ class _Namespace:
             packet = OpOverloadPacket(self._name, name)
             setattr(self, name, packet)
             return packet
-        from rushlight._library import registry  # may change: not kept
+        from rushlight._library import python_ops
 
+        registry = python_ops.registry  # may change: not kept
         return registry.packet(self._name, name)
 
     def __dir__(self) -> list[str]:
@@ -128,3 +186,18 @@ class _Namespace:
 
     def __repr__(self) -> str:
         return f"<module 'rushlight.ops.{self._name}'>"
+
+
+def overload_of(name: str, overload: str, form: str) -> OpOverload:
+    """The operator that a call of the table's is of: in-place forms are add_, out= forms .out."""
+    from rushlight import ops
+
+    packet = getattr(ops.aten, f"{name}_" if form == "inplace" else name)
+    return getattr(packet, packet._out_overload(overload) if form == "out" else overload)
+
+
+def read_number(tensor: object) -> object:
+    """tensor.item() where a mode or a class may have its own."""
+    from rushlight import ops
+
+    return ops.aten._local_scalar_dense.default(tensor)

@@ -117,6 +117,47 @@ def _construct(*args: object, **kwargs: object) -> Tensor:
     raise TypeError("Tensor() takes sizes, or one sequence or tensor of data")
 
 
+def _make_wrapper_subclass(
+    cls: type,
+    size: Iterable[int],
+    strides: Iterable[int] | None = None,
+    storage_offset: int | None = None,
+    memory_format: object = None,
+    dtype: object = None,
+    layout: object = None,
+    device: object = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+    _extra_dispatch_keys: object = None,
+    storage_size: int | None = None,
+) -> Tensor:
+    """A tensor of class cls with a shape and no memory: __torch_dispatch__ answers for it."""
+    import rushlight as torch
+
+    if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
+        raise NotImplementedError(
+            "_make_wrapper_subclass: sizes, strides, device and layout that the class computes "
+            "(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout) are not supported: "
+            "they are given once"
+        )
+    if layout not in (None, torch.strided):
+        raise NotImplementedError(f"_make_wrapper_subclass: layout {layout} is not supported")
+    size = tuple(size)
+    if strides is None:
+        made = torch.empty(size, dtype=dtype, device="meta", memory_format=memory_format)
+        strides = made.stride()
+    offset = storage_offset or 0
+    reach = sum((n - 1) * step for n, step in zip(size, strides)) + 1 if 0 not in size else 0
+    with DisableTorchFunction(), torch.no_grad():
+        base = torch.empty(offset + reach, dtype=dtype, device="meta")
+        base = base.as_strided(size, tuple(strides), offset)
+    made = _C._make_wrapper(cls, base, torch.device("cpu" if device is None else device))
+    return made.requires_grad_() if requires_grad else made
+
+
 def _dir(self: Tensor) -> list[str]:
     names = {*dir(type(self)), *self.__dict__} - {"volatile", "__cuda_array_interface__"}
     return sorted(names)
@@ -231,6 +272,8 @@ def _rdiv(self: Tensor, other: Any) -> Tensor:
 
 Tensor.__module__ = "rushlight"
 Tensor.__torch_function__ = _torch_function
+Tensor.__torch_dispatch__ = _C._disabled_torch_dispatch_impl
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
 Tensor.__dir__ = _dir
 Tensor.__array_priority__ = 1000
 Tensor.split = _split

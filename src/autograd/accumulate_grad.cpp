@@ -53,9 +53,17 @@ bool is_laid_out_like(const Tensor& gradient, const TensorImpl& leaf) {
   return IntArrayRef(leaf.strides) == gradient.strides();
 }
 
+// A tensor of a class that answers for it (__torch_dispatch__): there are no elements to copy.
+bool is_wrapper(const Tensor& tensor) {
+  return !(tensor.device() == tensor.storage()->device);
+}
+
 Tensor first_grad(Tensor gradient, const TensorImpl& leaf) {
   if (thread_state.grad_mode) {
     return ops::clone(gradient);
+  }
+  if (is_wrapper(gradient)) {
+    return gradient;
   }
   if (may_hold_base(gradient) && is_laid_out_like(gradient, leaf)) {
     gradient = without_base(std::move(gradient));

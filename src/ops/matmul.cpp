@@ -370,6 +370,24 @@ void inner_output(const Invocation& inv, const Tensor& made) {
 }
 
 // A given result of a vector is written as a row: one with gaps is laid out anew for it.
+// linear as PyTorch makes it of products of matrices.
+Tensor linear_by_products(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  if (weight.dim() != 2 || input.dim() == 0) {
+    const Tensor product = matmul(input, weight);
+    return bias.defined() ? add(product, bias) : product;
+  }
+  const auto product = [&](const Tensor& rows) {
+    const Tensor turned = t(weight);
+    return bias.defined() ? addmm(bias, rows, turned) : mm(rows, turned);
+  };
+  if (input.dim() == 2) {
+    return product(input);
+  }
+  IntList sizes(input.sizes());
+  sizes[sizes.size() - 1] = weight.sizes()[0];
+  return view(product(reshape(input, {-1, weight.sizes()[1]})), sizes);
+}
+
 void linear_output(const Invocation& inv, const Tensor& made) {
   const Tensor& target = inv.results[0].tensor();
   if (inv.form == Form::Out && made.dim() == 1 && target.sizes() == made.sizes() &&
@@ -426,6 +444,7 @@ RUSHLIGHT_OPERATORS(matmul) {
       .complex(ComplexRule::Product)
       .doc("input @ weight^T + bias: (..., K) with (N, K) and (N) gives (..., N).")
       .body(Kind::Kernel, ruled_body(box(linear_kernel), linear_output))
+      .seen_as(linear_by_products)
       .gradient("input:weight weight:input", linear_gradient)
       .node(linear_node);
   op("matmul(Tensor self, Tensor other) -> Tensor", kFunction | kMethod | kOut)

@@ -222,6 +222,11 @@ Entry& Entry::complex_function(BoxedFunction function) {
   return *this;
 }
 
+Entry& Entry::seen_function(BoxedFunction function) {
+  op_.seen_as = std::make_unique<FunctionBody>(std::move(function), false);
+  return *this;
+}
+
 Entry& Entry::real_of_complex() {
   op_.real_result = true;
   return complex(ComplexRule::Own);

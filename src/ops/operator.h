@@ -107,6 +107,9 @@ class Operator {
   bool differentiable = true;  // false: results never require grad
   ComplexRule complex = ComplexRule::None;
   std::unique_ptr<Body> complex_body;  // in place of `body` where an argument is complex
+  // What dispatch modes and classes see in place of a call: a composition of the operators that
+  // PyTorch makes of it. Null: the call itself.
+  std::unique_ptr<Body> seen_as;
   bool splits_complex() const {
     return complex == ComplexRule::Parts || complex == ComplexRule::Product;
   }
@@ -172,6 +175,11 @@ class Entry {
   Entry& complex_body(F function) {
     return complex_function(box(function));
   }
+  // The composition that dispatch modes see; see Operator::seen_as.
+  template <typename F>
+  Entry& seen_as(F function) {
+    return seen_function(box(function));
+  }
   Entry& by_parts() { return complex(ComplexRule::Parts); }
   // Own, with a real result.
   Entry& real_of_complex();
@@ -189,6 +197,7 @@ class Entry {
  private:
   Entry& function_body(Kind kind, BoxedFunction function);
   Entry& complex_function(BoxedFunction function);
+  Entry& seen_function(BoxedFunction function);
   Operator& op_;
 };
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight as torch
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight._library.schema import Schema
 from rushlight._ops import OpOverload, OpOverloadPacket
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
@@ -106,7 +106,17 @@ class Operator:
         return self._function
 
     def run(self, args: tuple, keywords: dict, tensors: list[Tensor]) -> Any:
-        """Runs the kernel of the arguments' device, without a record for gradients."""
+        """Asks dispatch modes and classes, else runs the kernel of the arguments' device.
+
+        Nothing is recorded for gradients.
+        """
+        if _C._dispatch_is_open():
+            overload = getattr(packet(self.namespace, self.schema.name), self._overload)
+            defaults = {a.name: a.default for a in self.schema.arguments if a.keyword_only}
+            given = {name: x for name, x in keywords.items() if x is not defaults[name]}
+            result = _C._dispatch(overload, args, given)
+            if result is not NotImplemented:
+                return result
         kernel = self._kernel(tensors)
         result = kernel(*args, **keywords)
         if isinstance(result, list) and self.schema.returns_tuple:
@@ -285,8 +295,6 @@ def add(op: Operator) -> None:
 
 
 def _in_table(op: Operator) -> bool:
-    from rushlight import _C
-
     return op.namespace == "aten" and bool(_C._overload_names(op.schema.name))
 
 

@@ -18,6 +18,7 @@ class Argument(NamedTuple):
     default: Any
     keyword_only: bool
     mutated: bool
+    alias: str = ""  # the name of the memory it has: a in Tensor(a!)
 
 
 _PART = re.compile(
@@ -71,7 +72,8 @@ class Schema:
             self.arguments.append(_argument(part, keyword_only, text))
         results = results.strip()
         inside = results[1:-1] if results.startswith("(") else results
-        self.returns = [_argument(part, False, text).type for part in _split(inside)]
+        self.results = [_argument(part, False, text) for part in _split(inside)]
+        self.returns = [result.type for result in self.results]
         self.returns_tuple = results.startswith("(")
 
     @property
@@ -140,6 +142,7 @@ def _argument(part: str, keyword_only: bool, text: str) -> Argument:
         None if default is None else _default(default),
         keyword_only,
         match["alias"] is not None and "!" in match["alias"],
+        (match["alias"] or "").strip("()!"),
     )
 
 
