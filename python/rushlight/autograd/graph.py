@@ -15,6 +15,7 @@ from rushlight.utils.hooks import RemovableHandle
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
@@ -202,3 +203,14 @@ def _register_on_edge(edge: GradientEdge, hook: Callable) -> RemovableHandle:
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     return handle
+
+
+def allow_mutation_on_saved_tensors() -> contextlib.AbstractContextManager:
+    """Context in which tensors that backward needs may be written in place: they are copied first.
+
+    Backward has to run inside it too. It yields the record of saved tensors, whose clear() frees
+    them early.
+    """
+    from rushlight.autograd import _saved_mutation
+
+    return _saved_mutation.allow_mutation_on_saved_tensors()

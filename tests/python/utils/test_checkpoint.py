@@ -1,9 +1,19 @@
 """Checkpointed functions give the same gradients, from a second run."""
 
+from collections import Counter
+from functools import partial
+
 import pytest
 import rushlight as torch
 from rushlight import nn
-from rushlight.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+from rushlight.utils._python_dispatch import TorchDispatchMode
+from rushlight.utils.checkpoint import (
+    CheckpointError,
+    CheckpointPolicy,
+    checkpoint,
+    checkpoint_sequential,
+    create_selective_checkpoint_contexts,
+)
 
 FORMS = pytest.mark.parametrize("reentrant", [True, False])
 
@@ -88,3 +98,97 @@ def test_a_second_run_that_differs_is_refused():
 def test_the_form_should_be_chosen():
     with pytest.warns(UserWarning, match="use_reentrant parameter should be passed explicitly"):
         checkpoint(lambda a: a * 2, torch.ones(1, requires_grad=True))
+
+
+# ---- Selective checkpointing ---------------------------------------------------------------------
+
+aten = torch.ops.aten
+
+
+class _Count(TorchDispatchMode):
+    """Counts the operators that really run."""
+
+    def __init__(self):
+        super().__init__()
+        self.ran = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ran[func.__name__] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def selectively(policy, x, layer, **options):
+    """A checkpointed layer's gradients, and what ran in backward."""
+    layer.zero_grad()
+    contexts = partial(create_selective_checkpoint_contexts, policy, **options)
+    output = checkpoint(lambda x: layer(x).sin().exp(), x, use_reentrant=False, context_fn=contexts)
+    with _Count() as count:
+        output.sum().backward()
+    return [p.grad.clone() for p in layer.parameters()], count.ran
+
+
+def test_the_results_that_are_kept_are_not_computed_again():
+    torch.manual_seed(0)
+    layer, x = nn.Linear(3, 3), torch.randn(2, 3)
+    layer(x).sin().exp().sum().backward()
+    expected = [p.grad.clone() for p in layer.parameters()]
+    for policy, products, sines in (
+        ([], 1, 1),
+        ([aten.addmm.default], 0, 1),
+        ([aten.addmm.default, aten.sin.default], 0, 0),
+        (lambda context, op, *args, **kwargs: op is aten.sin.default, 1, 0),
+        (lambda context, op, *args, **kwargs: CheckpointPolicy.MUST_SAVE, 0, 0),
+        (lambda context, op, *args, **kwargs: CheckpointPolicy.PREFER_RECOMPUTE, 1, 1),
+    ):
+        grads, ran = selectively(policy, x, layer)
+        assert (ran["addmm.default"], ran["sin.default"]) == (products, sines)
+        for grad, wanted in zip(grads, expected):
+            assert torch.equal(grad, wanted)
+
+
+def test_what_a_policy_is_told():
+    seen = []
+
+    def policy(context, op, *args, **kwargs):
+        if op is aten.sin.default:
+            seen.append((context.is_recompute, args[0].shape))
+        return CheckpointPolicy.PREFER_SAVE
+
+    selectively(policy, torch.randn(2, 3), nn.Linear(3, 3))
+    assert seen == [(False, (2, 3)), (True, (2, 3))]
+
+
+def test_kept_results_serve_one_backward():
+    contexts = partial(create_selective_checkpoint_contexts, [aten.mm.default])
+    x, w = torch.randn(2, 2), torch.randn(2, 2, requires_grad=True)
+    output = checkpoint(lambda x: (x @ w).sin(), x, use_reentrant=False, context_fn=contexts)
+    output.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="Trying to backward an extra time"):
+        output.sum().backward()
+
+
+def test_kept_results_that_were_written():
+    def function(x):
+        y = (x @ w).sin()
+        return y.add_(1).exp()
+
+    x, w = torch.randn(2, 2), torch.randn(2, 2, requires_grad=True)
+    for allowed in (False, True):
+        contexts = partial(
+            create_selective_checkpoint_contexts,
+            [aten.sin.default],
+            allow_cache_entry_mutation=allowed,
+        )
+        output = checkpoint(function, x, use_reentrant=False, context_fn=contexts)
+        if allowed:
+            output.sum().backward()
+            continue
+        with pytest.raises(RuntimeError, match="cached during selective .* has been mutated"):
+            output.sum().backward()
+
+
+def test_policies_are_checked():
+    with pytest.raises(ValueError, match=r"to be an OpOverload but got: aten\.mm of type"):
+        create_selective_checkpoint_contexts([aten.mm])
+    with pytest.raises(TypeError, match="must be either a function or a list of ops"):
+        create_selective_checkpoint_contexts(3)
