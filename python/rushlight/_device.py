@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 
 from rushlight import _C
 from rushlight.overrides import TorchFunctionMode
 
-_FACTORIES = (
-    "arange", "as_tensor", "asarray", "empty", "empty_permuted", "empty_strided", "eye",
-    "from_file", "full", "linspace", "logspace", "normal", "ones", "rand", "randint", "randn",
-    "randperm", "range", "scalar_tensor", "sparse_coo_tensor", "tensor", "tril_indices",
-    "triu_indices", "zeros", "bartlett_window", "blackman_window", "hamming_window",
-    "hann_window", "kaiser_window",
+# Those that are no operators of the table, or that also have a form that takes tensors.
+_OTHER_FACTORIES = (
+    "as_tensor", "asarray", "empty_permuted", "from_file", "normal", "sparse_coo_tensor", "tensor",
 )  # fmt: skip
+
+
+@functools.cache
+def _factories() -> frozenset:
+    """The functions that make tensors of nothing and take a device."""
+    import rushlight as torch
+
+    names = set(_OTHER_FACTORIES)
+    for row in _C._operator_table():
+        arguments = row["schema"].rpartition(" -> ")[0]
+        if "Device? device" in arguments and "Tensor" not in arguments:
+            names.add(row["name"])
+    found = {getattr(torch, name) for name in names if hasattr(torch, name)}
+    of_fft = (name.removeprefix("fft_") for name in names if name.startswith("fft_"))
+    return frozenset(found | {getattr(torch.fft, name) for name in of_fft})
 
 
 class DeviceContext(TorchFunctionMode):
@@ -24,13 +37,10 @@ class DeviceContext(TorchFunctionMode):
     def __init__(self, device: object) -> None:
         super().__init__()
         self.device = _C.device(device)
-        import rushlight as torch
-
-        self._factories = {getattr(torch, name) for name in _FACTORIES if hasattr(torch, name)}
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
-        if func in self._factories and kwargs.get("device") is None:
+        if func in _factories() and kwargs.get("device") is None:
             kwargs["device"] = self.device
         return func(*args, **kwargs)
 

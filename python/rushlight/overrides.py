@@ -6,10 +6,11 @@ and any class with a __torch_function__), and the modes in force, before it runs
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from rushlight import _C
 from rushlight._C import Tensor
@@ -246,6 +247,23 @@ def _get_current_function_mode() -> TorchFunctionMode | None:
 
 def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
     return [_C._get_function_stack_at(i) for i in range(_C._len_torch_function_stack())]
+
+
+def _push_mode(mode: TorchFunctionMode) -> None:
+    _C._push_on_torch_function_stack(mode)
+
+
+def _pop_mode() -> TorchFunctionMode:
+    return _C._pop_torch_function_stack()
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
 
 
 class enable_reentrant_dispatch:

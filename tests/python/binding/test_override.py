@@ -256,3 +256,36 @@ def test_as_subclass_is_not_asked():
 def test_names_of_functions_that_are_not_asked():
     assert resolve_name(torch.ones) == "rushlight.ones"
     assert resolve_name(F.gelu) == "rushlight.nn.functional.gelu"
+
+
+def test_device_contexts_reach_every_factory():
+    from rushlight.utils._device import set_device
+
+    with torch.device("meta"):
+        made = [torch.fft.fftfreq(3), torch.hann_window(3), torch.normal(0.0, 1.0, (2,))]
+        made.append(torch.tensor([1.0]))
+    assert [tensor.device.type for tensor in made] == ["meta"] * 4
+
+    @set_device("meta")
+    def zeros():
+        return torch.zeros(3)
+
+    assert zeros().is_meta and torch.zeros(3).is_cpu
+
+
+def test_a_mode_is_taken_off_for_a_block():
+    from rushlight.overrides import TorchFunctionMode, _pop_mode_temporarily
+
+    class Count(TorchFunctionMode):
+        calls = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    with Count() as mode:
+        with _pop_mode_temporarily() as popped:
+            assert popped is mode
+            torch.ones(2)
+        torch.ones(2)
+    assert mode.calls == 1
