@@ -1,0 +1,1 @@
+"""Tracing of the operators that a function calls."""

@@ -1,0 +1,243 @@
+"""make_fx: the operators that a call of a function runs, as an fx graph of aten operators.
+
+The function runs once, on the arguments given; a dispatch mode writes down what it calls, gradients
+included. The graph is of that call's shapes, numbers and branches.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rushlight import _C, Tensor, fx, ops
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+from rushlight.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode_stack,
+)
+from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+
+__all__ = ["ProxyTorchDispatchMode", "get_proxy_mode", "make_fx"]
+
+
+class ProxyTorchDispatchMode(TorchDispatchMode):
+    """Runs operators and puts each down as a node of `graph`.
+
+    constant: gives the node of a tensor that is no argument and that no operator gave.
+    """
+
+    def __init__(
+        self,
+        graph: fx.Graph,
+        constant: Callable[[Tensor], fx.Node],
+        decompositions: Mapping[Any, Callable] | None = None,
+    ) -> None:
+        super().__init__()
+        self.graph = graph
+        self.constant = constant
+        self.decompositions = decompositions or {}
+        # By identity, with the tensor, which keeps its object and so its identity. The second is of
+        # tensors that no operator gave, such as x.data, by the memory that they share.
+        self._nodes: dict[int, tuple[Tensor, fx.Node]] = {}
+        self._memory: dict[int, tuple[Tensor, fx.Node]] = {}
+
+    def track(self, tensor: Tensor, node: fx.Node) -> None:
+        """Makes a node stand for a tensor."""
+        self._nodes[id(tensor)] = (tensor, node)
+        if not tensor.is_meta:
+            self._memory.setdefault(_C._storage_id(tensor), (tensor, node))
+        node.meta.setdefault("val", tensor.detach() if tensor.requires_grad else tensor)
+        node.meta.setdefault(
+            "tensor_meta",
+            fx.TensorMetadata(tensor.shape, tensor.dtype, False, tensor.stride(), None),
+        )
+
+    def is_tracked(self, tensor: Tensor) -> bool:
+        """Whether a tensor is an argument, or made of arguments or by an operator."""
+        return id(tensor) in self._nodes
+
+    def node(self, tensor: Tensor) -> fx.Node:
+        """What stands for a tensor."""
+        if id(tensor) not in self._nodes:
+            self.track(tensor, self._found(tensor))
+        return self._nodes[id(tensor)][1]
+
+    def _found(self, tensor: Tensor) -> fx.Node:
+        shared = None if tensor.is_meta else self._memory.get(_C._storage_id(tensor))
+        if shared is None:
+            return self.constant(tensor)
+        if shared[0].dtype != tensor.dtype:
+            raise NotImplementedError("make_fx: the memory of one tensor is seen as of two dtypes")
+        layout = (list(tensor.shape), list(tensor.stride()), tensor.storage_offset())
+        return self.graph.call_function(ops.aten.as_strided.default, (shared[1], *layout))
+
+    def argument(self, value: Any) -> Any:
+        """A value with nodes in the place of tensors."""
+        return tree_map(lambda leaf: self.node(leaf) if isinstance(leaf, Tensor) else leaf, value)
+
+    def __torch_dispatch__(
+        self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in self.decompositions:
+            with self:
+                result = self.decompositions[func](*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if func is ops.aten._local_scalar_dense.default and self.is_tracked(args[0]):
+            raise RuntimeError(
+                "It appears that you're trying to get value out of a tracing tensor with "
+                f"{func} - erroring out! It's likely that this is caused by data-dependent control "
+                "flow or similar. A graph is of one call: use torch.where, or torch.cond."
+            )
+        node = self.graph.call_function(func, self.argument(args), self.argument(kwargs))
+        result = func(*args, **kwargs)
+        self._track_result(node, result)
+        return result
+
+    def _track_result(self, node: fx.Node, result: Any) -> None:
+        if isinstance(result, Tensor):
+            self.track(result, node)
+        elif isinstance(result, (tuple, list)):
+            for number, item in enumerate(result):
+                if isinstance(item, Tensor):
+                    self.track(item, self.graph.call_function(operator.getitem, (node, number)))
+
+
+class WholeOperatorsMode(ProxyTorchDispatchMode):
+    """The same, of operators as they are called: compositions are not opened."""
+
+    _pre_dispatch = True
+
+
+def get_proxy_mode() -> ProxyTorchDispatchMode | None:
+    """The mode that traces now, None where none does."""
+    for mode in reversed(_get_current_dispatch_mode_stack()):
+        if isinstance(mode, ProxyTorchDispatchMode):
+            return mode
+    return None
+
+
+class _Constants:
+    """The attributes of a graph that is being traced."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self.graph = graph
+        self.values: dict[str, Tensor] = {}
+
+    def node(self, tensor: Tensor) -> fx.Node:
+        """A new attribute."""
+        kind = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
+        name = f"{kind}{sum(known.startswith(kind) for known in self.values)}"
+        self.values[name] = tensor
+        return self.graph.get_attr(name)
+
+
+class TracedGraphModule(fx.GraphModule):
+    """A graph that is called as the function was: with the same structure of arguments."""
+
+    def _describe_call(self, in_spec: TreeSpec, out_spec: TreeSpec | None) -> None:
+        self.__dict__["_in_spec"], self.__dict__["_out_spec"] = in_spec, out_spec
+
+    def __call__(self, *args: Any) -> Any:
+        leaves, spec = tree_flatten(args)
+        if spec != self._in_spec:
+            raise ValueError(f"the graph was made for arguments {self._in_spec}, got {spec}")
+        made = super().__call__(*leaves)
+        return made if self._out_spec is None else tree_unflatten(list(made), self._out_spec)
+
+
+def _leaf_names(function: Callable, args: tuple) -> list[str]:
+    """A name for each leaf of the arguments, that of the argument it is in."""
+    try:
+        if isinstance(function, Module):
+            raise TypeError("modules' arguments have no names here")
+        bound = inspect.signature(function).bind(*args)
+        named = [
+            (name, value)
+            for name, value in bound.arguments.items()
+            if bound.signature.parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL
+        ]
+    except (TypeError, ValueError):
+        named = []
+    named += [(f"arg{number}", args[number]) for number in range(len(named), len(args))]
+    counts: Counter[str] = Counter()
+    names = []
+    for name, value in named:
+        for _ in tree_flatten(value)[0]:
+            counts[name] += 1
+            names.append(f"{name}_{counts[name]}")
+    return names
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a result is of tuples, lists and dicts alone, which a graph's code can write."""
+    if isinstance(value, Mapping):
+        return type(value) is dict and all(map(_is_plain, value.values()))
+    if isinstance(value, (tuple, list)):
+        return type(value) in (tuple, list) and all(map(_is_plain, value))
+    return not tree_flatten(value)[1].num_children
+
+
+def make_fx(
+    f: Callable,
+    decomposition_table: Mapping[Any, Callable] | None = None,
+    tracing_mode: str = "real",
+    _allow_non_fake_inputs: bool = False,
+    *,
+    pre_dispatch: bool = False,
+    record_module_stack: bool = False,
+    _allow_fake_constant: bool = False,
+    _error_on_data_dependent_ops: bool = True,
+    record_stack_traces: bool = False,
+    proxy_module_inputs: bool = False,
+    _disable_torch_fn_metadata_mode: bool = False,
+) -> Callable[..., fx.GraphModule]:
+    """make_fx(f)(*args): a GraphModule of the aten operators that f(*args) calls.
+
+    decomposition_table: functions to call in the place of operators. pre_dispatch: the operators
+    that f calls rather than those that these are made of. tracing_mode: "real"; "fake" is taken for
+    "real", which gives the same graph; "symbolic" is not supported.
+    """
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
+    if tracing_mode == "symbolic":
+        raise NotImplementedError(
+            "make_fx: tracing_mode='symbolic' is not supported: graphs are of the shapes of the "
+            "arguments given. Trace once for each shape, or use torch.compile, whose plans hold "
+            "for every size"
+        )
+
+    def wrapped(*args: Any) -> fx.GraphModule:
+        return _trace(f, args, decomposition_table, pre_dispatch)
+
+    return wrapped
+
+
+def _trace(
+    f: Callable, args: tuple, decompositions: Mapping[Any, Callable] | None, whole: bool
+) -> fx.GraphModule:
+    graph = fx.Graph()
+    constants = _Constants(graph)
+    kind = WholeOperatorsMode if whole else ProxyTorchDispatchMode
+    mode = kind(graph, constants.node, decompositions)
+    leaves, in_spec = tree_flatten(args)
+    for name, leaf in zip(_leaf_names(f, args), leaves, strict=True):
+        node = graph.placeholder(name)
+        if isinstance(leaf, Tensor):
+            mode.track(leaf, node)
+    with mode:
+        result = f(*args)
+    plain = _is_plain(result)
+    flat, out_spec = tree_flatten(result)
+    graph.output(mode.argument(result if plain else tuple(flat)))
+    graph.eliminate_dead_code()
+    name = re.sub(r"\W", "_", getattr(f, "__name__", type(f).__name__))
+    made = TracedGraphModule(constants.values, graph, name)
+    made._describe_call(in_spec, None if plain else out_spec)
+    return made

@@ -1,0 +1,107 @@
+"""make_fx: what a call of a function runs, as a graph."""
+
+import pytest
+import rushlight as torch
+from rushlight import fx, nn
+from rushlight.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+
+aten = torch.ops.aten
+
+
+def targets(module):
+    return [str(n.target) for n in module.graph.nodes if n.op == "call_function"]
+
+
+def test_the_graph_of_a_function():
+    x, y = torch.randn(2, 3), torch.randn(3, 2)
+    module = make_fx(lambda x, y: (x @ y).sin() * 2)(x, y)
+    assert isinstance(module, fx.GraphModule)
+    assert [n.name for n in module.graph.nodes] == ["x_1", "y_1", "mm", "sin", "mul", "output"]
+    assert targets(module) == ["aten.mm.default", "aten.sin.default", "aten.mul.Tensor"]
+    mm = list(module.graph.nodes)[2]
+    assert mm.meta["val"].shape == (2, 2) and mm.meta["tensor_meta"].dtype is torch.float32
+    a, b = torch.randn(2, 3), torch.randn(3, 2)
+    assert torch.equal(module(a, b), (a @ b).sin() * 2)
+
+
+def test_structures_of_arguments_and_results():
+    def function(d, parts):
+        return {"a": d["u"] + parts[0], "b": [parts[1] * 2], "n": 3}
+
+    x = torch.ones(2)
+    module = make_fx(function)({"u": x}, [x + 1, x + 2])
+    assert [n.name for n in module.graph.nodes][:3] == ["d_1", "parts_1", "parts_2"]
+    made = module({"u": x}, [x, x])
+    assert made["a"].tolist() == [2, 2] and made["b"][0].tolist() == [2, 2] and made["n"] == 3
+    with pytest.raises(ValueError, match="the graph was made for arguments"):
+        module({"v": x}, [x, x])
+
+
+def test_gradients_are_operators_of_the_graph():
+    def gradient(x):
+        x = x.clone().requires_grad_()
+        return torch.autograd.grad((x**3).sum(), x)[0]
+
+    x = torch.randn(4)
+    for function in (gradient, torch.func.grad(lambda x: (x**3).sum())):
+        module = make_fx(function)(x)
+        assert not list(module.buffers())  # nothing of the call is a constant
+        y = torch.randn(4)
+        torch.testing.assert_close(module(y), 3 * y**2)
+
+
+def test_parameters_are_attributes():
+    layer = nn.Linear(3, 2)
+    module = make_fx(layer)(torch.ones(4, 3))
+    assert targets(module) == ["aten.t.default", "aten.addmm.default"]
+    assert module._param_constant0 is layer.weight
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(module(x), layer(x))
+
+
+def test_writes_stay_in_the_graph():
+    def function(x):
+        y = x.clone()
+        y[0] = 1
+        y.add_(2)
+        return y, y.max(0)
+
+    module = make_fx(function)(torch.zeros(2, 3))
+    made, (values, places) = module(torch.full((2, 3), 5.0))
+    assert made.tolist() == [[3] * 3, [7] * 3]
+    assert values.tolist() == [7] * 3 and places.tolist() == [1] * 3
+
+
+def test_the_memory_of_an_argument_under_another_name():
+    module = make_fx(lambda x: x.data * 2 + x.detach().view(-1)[:2])(torch.ones(2))
+    assert module(torch.tensor([3.0, 4.0])).tolist() == [9, 12]
+    assert not list(module.buffers())
+
+
+def test_decompositions():
+    table = {aten._softmax.default: lambda x, dim, *_: x.exp() / x.exp().sum(dim, True)}
+    x = torch.randn(2, 3)
+    module = make_fx(lambda x: torch.softmax(x, 1), decomposition_table=table)(x)
+    assert "aten._softmax.default" not in targets(module)
+    assert targets(module).count("aten.exp.default") == 2
+    torch.testing.assert_close(module(x), torch.softmax(x, 1))
+
+
+def test_before_dispatch():
+    module = make_fx(lambda x: torch.softmax(x, 1), pre_dispatch=True)(torch.ones(2, 3))
+    assert targets(module) == ["aten.softmax.int"]
+
+
+def test_the_mode_that_traces():
+    found = []
+    make_fx(lambda x: found.append(get_proxy_mode()) or x + 1)(torch.ones(1))
+    assert found[0] is not None and get_proxy_mode() is None
+
+
+def test_mistakes():
+    with pytest.raises(AssertionError, match="tracing_mode must be real/fake/symbolic, got bad"):
+        make_fx(torch.sin, tracing_mode="bad")
+    with pytest.raises(NotImplementedError, match="'symbolic' is not supported"):
+        make_fx(torch.sin, tracing_mode="symbolic")
+    with pytest.raises(RuntimeError, match="get value out of a tracing tensor"):
+        make_fx(lambda x: x * x.sum().item())(torch.ones(2))
