@@ -1,0 +1,21 @@
+"""Modules' calls as programs: graphs of aten operators with their state, for tools and files."""
+
+from rushlight.export._archive import load as load
+from rushlight.export._archive import save as save
+from rushlight.export._export import export as export
+from rushlight.export.dynamic_shapes import Dim as Dim
+from rushlight.export.dynamic_shapes import dims as dims
+from rushlight.export.exported_program import ExportedProgram as ExportedProgram
+from rushlight.export.graph_signature import ExportGraphSignature as ExportGraphSignature
+from rushlight.utils._pytree import register_dataclass as register_dataclass
+
+__all__ = [
+    "Dim",
+    "ExportGraphSignature",
+    "ExportedProgram",
+    "dims",
+    "export",
+    "load",
+    "register_dataclass",
+    "save",
+]
