@@ -137,7 +137,7 @@ PyObject* cpu_level(PyObject*, PyObject*) {
 }
 
 // In the order of MatmulPrecision.
-constexpr const char* kPrecisions[] = {"highest", "high", "medium"};
+constexpr const char* kPrecisions[] = {"highest", "split", "high", "medium"};
 
 PyObject* get_precision(PyObject*, PyObject*) {
   return PyUnicode_FromString(kPrecisions[static_cast<int>(f32_matmul_precision())]);
@@ -145,7 +145,7 @@ PyObject* get_precision(PyObject*, PyObject*) {
 
 PyObject* set_precision(PyObject*, PyObject* name) {
   return guarded([&] {
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 4; ++i) {
       if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kPrecisions[i]) == 0) {
         settle_captured("the precision of products");
         set_f32_matmul_precision(static_cast<MatmulPrecision>(i));
@@ -153,8 +153,7 @@ PyObject* set_precision(PyObject*, PyObject* name) {
       }
     }
     const std::string got = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : type_name(name);
-    fail(ErrorKind::Runtime, "", "set_float32_matmul_precision: precision must be 'highest', ",
-         "'high' or 'medium', got '", got, "'");
+    fail(ErrorKind::Runtime, "", "no precision of matrix products: '", got, "'");
   });
 }
 

@@ -7,6 +7,7 @@ from rushlight._C import Tensor
 
 _deterministic = {"mode": False, "warn_only": False}
 _other = {"warn_always": False, "interop_threads": 1}
+_matmul = {"asked": "highest", "backend": "none"}
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -53,14 +54,43 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     'highest': all 24 (default). 'high': at least 16. 'medium': at least 8, as bfloat16. Sums are
     f32 always. Fewer bits are kept only where that is faster: on CPUs with matrix tiles (AMX).
+    There `torch.backends.fp32_precision = "bf16x6"` keeps all 24 bits and is faster all the same.
     Raises RuntimeError for any other value.
     """
-    _C._set_float32_matmul_precision(precision)
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(
+            "set_float32_matmul_precision: precision must be 'highest', 'high' or 'medium', got "
+            f"{precision!r}"
+        )
+    _matmul["asked"] = precision
+    _apply_matmul_precision()
 
 
 def get_float32_matmul_precision() -> str:
     """What set_float32_matmul_precision was given last."""
-    return _C._get_float32_matmul_precision()
+    return _matmul["asked"]
+
+
+def _ask_backend_precision(precision: str) -> None:
+    """What `torch.backends` asks of f32 products; 'none' leaves it to the setting above.
+
+    'ieee', 'tf32' and 'bf16' are 'highest', 'high' and 'medium'. 'bf16x6' takes each factor for the
+    exact sum of three bf16 and leaves out the three smallest of their nine products, which are
+    below half of the last bit: results are as near as those of f32 multiply-adds, with other bits.
+    """
+    _matmul["backend"] = precision
+    _apply_matmul_precision()
+
+
+def _apply_matmul_precision() -> None:
+    names = {
+        "none": _matmul["asked"],
+        "ieee": "highest",
+        "bf16x6": "split",
+        "tf32": "high",
+        "bf16": "medium",
+    }
+    _C._set_float32_matmul_precision(names[_matmul["backend"]])
 
 
 def set_warn_always(b: bool, /) -> None:

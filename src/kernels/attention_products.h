@@ -162,11 +162,7 @@ class TileProducts {
   };
   inline static const PerThread<Factors> factors;
 
-  static int64_t bytes(int64_t items, int64_t depth) {
-    const int64_t panels = (items + kTileItems - 1) / kTileItems;
-    const int64_t steps = (depth + kTileDepth - 1) / kTileDepth;
-    return panels * steps * kTileItems * kTileDepth * 2;
-  }
+  static int64_t bytes(int64_t items, int64_t depth) { return tile_bytes(kScheme, items, depth); }
 
   // Whether the keys of a block are there from a tile of queries before; they are from now on.
   bool is_packed(int64_t block, int64_t keys) {

@@ -47,9 +47,11 @@ struct GemmEpilogue {
   const BlockDone* done = nullptr;  // of `gemm` alone
 };
 
-// Significant bits that factors of f32 products keep: all 24, at least 16, at least 8. Fewer are
-// kept only where that is faster: on a CPU with matrix tiles.
-enum class MatmulPrecision : uint8_t { highest, high, medium };
+// How factors of f32 products are kept. `highest`: whole, in chains that have the same bits on
+// every CPU. Fewer bits are kept only where that is faster, on a CPU with matrix tiles: `high` at
+// least 16, `medium` at least 8. `split` makes use of tiles as well, and keeps all 24 bits in three
+// parts.
+enum class MatmulPrecision : uint8_t { highest, split, high, medium };
 void set_f32_matmul_precision(MatmulPrecision precision);
 MatmulPrecision f32_matmul_precision();
 

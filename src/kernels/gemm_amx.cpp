@@ -46,35 +46,28 @@ inline float widen(BFloat16 x) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
 }
 
-constexpr int kNotFinite = 0x99;  // quiet and signalling NaN, infinities
+// The largest magnitude so far, of each lane.
+inline __m512i larger(__m512i largest, __m512 x) {
+  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+  return _mm512_max_epu32(largest, _mm512_and_si512(_mm512_castps_si512(x), magnitude));
+}
 
 // A pair of elements whose step of depth differs by 16, as kParts pairs of bf16. Any order of depth
 // will do that is the same in both factors, and with this one both are loaded by whole vectors.
 template <int kParts>
-[[gnu::always_inline]] inline bool take_apart(__m512 low, __m512 high, __m512i* parts) {
+[[gnu::always_inline]] inline void take_apart(__m512 low, __m512 high, __m512i* parts) {
   const __m512i pairs = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000));
-  bool finite = true;
-#pragma GCC unroll 2
+#pragma GCC unroll 3
   for (int part = 0; part < kParts; ++part) {
     const auto rounded = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
     parts[part] = _mm512_permutexvar_epi16(pairs, rounded);
-    if (part + 1 == kParts && part > 0) {
-      break;
+    if (part + 1 < kParts) {
+      low = _mm512_sub_ps(low, _mm512_castsi512_ps(_mm512_slli_epi32(parts[part], 16)));
+      high = _mm512_sub_ps(high, _mm512_castsi512_ps(_mm512_and_si512(parts[part], upper)));
     }
-    __m512 whole_low = _mm512_castsi512_ps(_mm512_slli_epi32(parts[part], 16));
-    __m512 whole_high = _mm512_castsi512_ps(_mm512_and_si512(parts[part], upper));
-    if (part == 0) {
-      const unsigned special = _mm512_fpclass_ps_mask(whole_low, kNotFinite) |
-                               _mm512_fpclass_ps_mask(whole_high, kNotFinite);
-      // Also what rounds up to infinity: rare enough to be left to the other engine.
-      finite = special == 0;
-    }
-    low = _mm512_sub_ps(low, whole_low);
-    high = _mm512_sub_ps(high, whole_high);
   }
-  return finite;
 }
 
 // 16 x 16 elements of 32 bits.
@@ -111,12 +104,13 @@ template <int kParts>
 // One tile of each part, from 16 lines of 32 elements (`across` false: an item with its depth) or
 // 32 lines of 16 (a step of depth of all items). `turned` where the tile wants the other.
 template <int kParts, bool kAcross, bool kTurned, typename S>
-[[gnu::always_inline]] inline bool pack_tile(const S* source, int64_t stride, char* out) {
-  bool finite = true;
+[[gnu::always_inline]] inline void pack_tile(const S* source, int64_t stride, char* out,
+                                             __m512i* largest) {
   const auto put = [&](int row, __m512 low, __m512 high) __attribute__((always_inline)) {
     __m512i parts[kParts];
-    finite &= take_apart<kParts>(low, high, parts);
-#pragma GCC unroll 2
+    *largest = larger(larger(*largest, low), high);
+    take_apart<kParts>(low, high, parts);
+#pragma GCC unroll 3
     for (int part = 0; part < kParts; ++part) {
       _mm512_store_si512(out + part * kTileBytes + row * 64, parts[part]);
     }
@@ -149,26 +143,25 @@ template <int kParts, bool kAcross, bool kTurned, typename S>
       put(row, _mm512_load_ps(kept[row]), high[row]);
     }
   }
-  return finite;
 }
 
 // The same of what reaches over an edge or lies at any distance.
 template <int kParts, bool kColumns, typename S>
-bool pack_edge(const S* source, int64_t item_stride, int64_t depth_stride, int64_t items,
-               int64_t depth, char* out) {
+void pack_edge(const S* source, int64_t item_stride, int64_t depth_stride, int64_t items,
+               int64_t depth, char* out, __m512i* largest) {
   alignas(64) float whole[16][32] = {};
   for (int64_t i = 0; i < items; ++i) {
     for (int64_t p = 0; p < depth; ++p) {
       whole[i][p] = widen(source[i * item_stride + p * depth_stride]);
     }
   }
-  return pack_tile<kParts, false, kColumns>(whole[0], 32, out);
+  pack_tile<kParts, false, kColumns>(whole[0], 32, out, largest);
 }
 
 template <int kParts, bool kColumns, typename S>
-bool pack_panels(const S* source, int64_t item_stride, int64_t depth_stride, int64_t items,
-                 int64_t depth, char* out) {
-  bool finite = true;
+uint32_t pack_panels(const S* source, int64_t item_stride, int64_t depth_stride, int64_t items,
+                     int64_t depth, char* out) {
+  __m512i largest = _mm512_setzero_si512();
   const int64_t steps = steps_of(depth);
   const int64_t panels = (items + kTileItems - 1) / kTileItems;
   for (int64_t step = 0; step < steps; ++step) {
@@ -179,22 +172,22 @@ bool pack_panels(const S* source, int64_t item_stride, int64_t depth_stride, int
       char* to = out + (panel * steps + step) * kParts * kTileBytes;
       const bool inside = wide >= kTileItems && deep >= kTileDepth;
       if (inside && depth_stride == 1) {
-        finite &= pack_tile<kParts, false, kColumns>(from, item_stride, to);
+        pack_tile<kParts, false, kColumns>(from, item_stride, to, &largest);
       } else if (inside && item_stride == 1) {
-        finite &= pack_tile<kParts, true, !kColumns>(from, depth_stride, to);
+        pack_tile<kParts, true, !kColumns>(from, depth_stride, to, &largest);
       } else {
-        finite &= pack_edge<kParts, kColumns>(from, item_stride, depth_stride,
-                                              wide < kTileItems ? wide : kTileItems,
-                                              deep < kTileDepth ? deep : kTileDepth, to);
+        pack_edge<kParts, kColumns>(from, item_stride, depth_stride,
+                                    wide < kTileItems ? wide : kTileItems,
+                                    deep < kTileDepth ? deep : kTileDepth, to, &largest);
       }
     }
   }
-  return finite;
+  return _mm512_reduce_max_epu32(largest);
 }
 
 template <bool kColumns>
-bool pack_from(TileScheme scheme, DType dtype, const void* source, int64_t item_stride,
-               int64_t depth_stride, int64_t items, int64_t depth, char* out) {
+uint32_t pack_from(TileScheme scheme, DType dtype, const void* source, int64_t item_stride,
+                   int64_t depth_stride, int64_t items, int64_t depth, char* out) {
   switch (dtype) {
     case DType::BFloat16:
       return pack_panels<1, kColumns>(static_cast<const BFloat16*>(source), item_stride,
@@ -203,15 +196,16 @@ bool pack_from(TileScheme scheme, DType dtype, const void* source, int64_t item_
       return pack_panels<2, kColumns>(static_cast<const Half*>(source), item_stride, depth_stride,
                                       items, depth, out);
     default: {
-      const auto run = scheme == TileScheme::whole ? pack_panels<1, kColumns, float>
-                                                   : pack_panels<2, kColumns, float>;
+      const auto run = scheme == TileScheme::whole    ? pack_panels<1, kColumns, float>
+                       : scheme == TileScheme::halves ? pack_panels<2, kColumns, float>
+                                                      : pack_panels<3, kColumns, float>;
       return run(static_cast<const float*>(source), item_stride, depth_stride, items, depth, out);
     }
   }
 }
 
-bool pack(TileScheme scheme, bool columns, DType dtype, const void* source, int64_t item_stride,
-          int64_t depth_stride, int64_t items, int64_t depth, void* out) {
+uint32_t pack(TileScheme scheme, bool columns, DType dtype, const void* source, int64_t item_stride,
+              int64_t depth_stride, int64_t items, int64_t depth, void* out) {
   char* bytes = static_cast<char*>(out);
   return columns ? pack_from<true>(scheme, dtype, source, item_stride, depth_stride, items, depth,
                                    bytes)
@@ -236,21 +230,8 @@ struct Packed {
   int64_t panel;
 };
 
-// Tiles 0-3 are sums, 4 and 5 rows of A, 6 and 7 columns of B.
-template <int kDown, int kAcross>
-[[gnu::always_inline]] inline void multiply_tiles() {
-  _tile_dpbf16ps(0, 4, 6);
-  if constexpr (kAcross > 1) {
-    _tile_dpbf16ps(1, 4, 7);
-  }
-  if constexpr (kDown > 1) {
-    _tile_dpbf16ps(2, 5, 6);
-    if constexpr (kAcross > 1) {
-      _tile_dpbf16ps(3, 5, 7);
-    }
-  }
-}
-
+// Tiles 0-3 are sums, 4 and 5 rows of A, 6 and 7 columns of B. Functions that name a tile in an
+// instruction need its number as a constant.
 template <int kDown>
 [[gnu::always_inline]] inline void load_rows(const char* a, int64_t panel) {
   _tile_loadd(4, a, 64);
@@ -267,19 +248,77 @@ template <int kAcross>
   }
 }
 
+// The products of what is loaded, column after column, or row after row. Each tile of that side has
+// its last use as early as may be, and is filled again from `next` at once, if there is one.
+template <int kDown, int kAcross>
+[[gnu::always_inline]] inline void multiply_by_columns(const char* next, int64_t panel) {
+  _tile_dpbf16ps(0, 4, 6);
+  if constexpr (kDown > 1) {
+    _tile_dpbf16ps(2, 5, 6);
+  }
+  if (next != nullptr) {
+    _tile_loadd(6, next, 64);
+  }
+  if constexpr (kAcross > 1) {
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (kDown > 1) {
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    if (next != nullptr) {
+      _tile_loadd(7, next + panel, 64);
+    }
+  }
+}
+
+template <int kDown, int kAcross>
+[[gnu::always_inline]] inline void multiply_by_rows(const char* next, int64_t panel) {
+  _tile_dpbf16ps(0, 4, 6);
+  if constexpr (kAcross > 1) {
+    _tile_dpbf16ps(1, 4, 7);
+  }
+  if (next != nullptr) {
+    _tile_loadd(4, next, 64);
+  }
+  if constexpr (kDown > 1) {
+    _tile_dpbf16ps(2, 5, 6);
+    if constexpr (kAcross > 1) {
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    if (next != nullptr) {
+      _tile_loadd(5, next + panel, 64);
+    }
+  }
+}
+
 // One step of depth: every product of parts that counts, each part loaded as seldom as registers
 // allow.
 template <TileScheme kScheme, int kDown, int kAcross>
-[[gnu::always_inline]] inline void step(const Packed& a, const Packed& b, int64_t at) {
-  load_rows<kDown>(a.data + at, a.panel);
-  load_columns<kAcross>(b.data + at, b.panel);
-  multiply_tiles<kDown, kAcross>();
-  if constexpr (kScheme == TileScheme::halves) {
-    load_columns<kAcross>(b.data + at + kTileBytes, b.panel);
-    multiply_tiles<kDown, kAcross>();
-    load_rows<kDown>(a.data + at + kTileBytes, a.panel);
-    load_columns<kAcross>(b.data + at, b.panel);
-    multiply_tiles<kDown, kAcross>();
+[[gnu::always_inline]] inline void step(const Packed& left, const Packed& right, int64_t at) {
+  const char* a = left.data + at;
+  const char* b = right.data + at;
+  constexpr int64_t kPart = kTileBytes;
+  const auto by_columns = [&](const char* next) __attribute__((always_inline)) {
+    multiply_by_columns<kDown, kAcross>(next, right.panel);
+  };
+  const auto by_rows = [&](const char* next) __attribute__((always_inline)) {
+    multiply_by_rows<kDown, kAcross>(next, left.panel);
+  };
+  load_rows<kDown>(a, left.panel);
+  load_columns<kAcross>(b + (parts_of(kScheme) - 1) * kPart, right.panel);
+  if constexpr (kScheme == TileScheme::whole) {
+    by_rows(nullptr);
+  } else if constexpr (kScheme == TileScheme::halves) {
+    by_columns(b);
+    by_rows(a + kPart);
+    by_rows(nullptr);
+  } else {
+    by_columns(b + kPart);
+    by_columns(b);
+    by_rows(a + kPart);
+    by_columns(b + kPart);
+    by_rows(a + 2 * kPart);
+    load_columns<kAcross>(b, right.panel);
+    by_rows(nullptr);
   }
 }
 
@@ -316,6 +355,41 @@ template <int kTile>
 }
 
 template <int kTile>
+[[gnu::always_inline]] inline void load_tile(const float* in, int64_t stride_bytes) {
+  if constexpr (kTile == 0) {
+    _tile_loadd(0, in, stride_bytes);
+  } else if constexpr (kTile == 1) {
+    _tile_loadd(1, in, stride_bytes);
+  } else if constexpr (kTile == 2) {
+    _tile_loadd(2, in, stride_bytes);
+  } else {
+    _tile_loadd(3, in, stride_bytes);
+  }
+}
+
+// Compilers do not know that loads of tiles read memory.
+[[gnu::always_inline]] inline void read_barrier() {
+  asm volatile("" ::: "memory");
+}
+
+// A tile of sums that are added to C.
+template <int kTile>
+[[gnu::always_inline]] inline void start_tile(const float* c, int64_t c_stride, int64_t rows,
+                                              int64_t cols) {
+  if (rows >= 16 && cols >= 16) {
+    load_tile<kTile>(c, c_stride * static_cast<int64_t>(sizeof(float)));
+  } else {
+    alignas(64) float sums[256] = {};
+    const auto mask = static_cast<__mmask16>((uint32_t{1} << (cols < 16 ? cols : 16)) - 1);
+    for (int64_t i = 0; i < rows && i < 16; ++i) {
+      _mm512_store_ps(sums + 16 * i, _mm512_maskz_loadu_ps(mask, c + i * c_stride));
+    }
+    read_barrier();
+    load_tile<kTile>(sums, 64);
+  }
+}
+
+template <int kTile>
 [[gnu::always_inline]] inline void put_tile(float alpha, float beta, float* c, int64_t c_stride,
                                             int64_t rows, int64_t cols) {
   if (alpha == 1 && beta == 0 && rows >= 16 && cols >= 16) {
@@ -327,28 +401,40 @@ template <int kTile>
   add_tile(sums, alpha, beta, c, c_stride, rows < 16 ? rows : 16, cols < 16 ? cols : 16);
 }
 
+// Up to 32 x 32 of C.
 template <TileScheme kScheme, int kDown, int kAcross>
 void square(int64_t steps, const Packed& a, const Packed& b, float alpha, float beta, float* c,
             int64_t c_stride, int64_t rows, int64_t cols) {
   constexpr int64_t kStep = parts_of(kScheme) * kTileBytes;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  const bool onto = alpha == 1 && beta == 1;
+  const auto each = [&](auto use) __attribute__((always_inline)) {
+    use.template operator()<0>(c, rows, cols);
+    if constexpr (kAcross > 1) {
+      use.template operator()<1>(c + 16, rows, cols - 16);
+    }
+    if constexpr (kDown > 1) {
+      use.template operator()<2>(c + 16 * c_stride, rows - 16, cols);
+      if constexpr (kAcross > 1) {
+        use.template operator()<3>(c + 16 * c_stride + 16, rows - 16, cols - 16);
+      }
+    }
+  };
+  if (onto) {
+    read_barrier();
+    each([&]<int kTile>(const float* at, int64_t down, int64_t across)
+             __attribute__((always_inline)) { start_tile<kTile>(at, c_stride, down, across); });
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
   for (int64_t s = 0; s < steps; ++s) {
     step<kScheme, kDown, kAcross>(a, b, s * kStep);
   }
-  put_tile<0>(alpha, beta, c, c_stride, rows, cols);
-  if constexpr (kAcross > 1) {
-    put_tile<1>(alpha, beta, c + 16, c_stride, rows, cols - 16);
-  }
-  if constexpr (kDown > 1) {
-    float* below = c + 16 * c_stride;
-    put_tile<2>(alpha, beta, below, c_stride, rows - 16, cols);
-    if constexpr (kAcross > 1) {
-      put_tile<3>(alpha, beta, below + 16, c_stride, rows - 16, cols - 16);
-    }
-  }
+  each([&]<int kTile>(float* at, int64_t down, int64_t across) __attribute__((always_inline)) {
+    put_tile<kTile>(alpha, onto ? 0 : beta, at, c_stride, down, across);
+  });
 }
 
 template <TileScheme kScheme>
@@ -376,8 +462,9 @@ void block(TileScheme scheme, int64_t m, int64_t n, int64_t k, const void* a, in
   const int64_t step_bytes = parts_of(scheme) * kTileBytes;
   const Packed left = {static_cast<const char*>(a), steps_of(a_depth) * step_bytes};
   const Packed right = {static_cast<const char*>(b), steps_of(b_depth) * step_bytes};
-  const auto run =
-      scheme == TileScheme::whole ? block_of<TileScheme::whole> : block_of<TileScheme::halves>;
+  const auto run = scheme == TileScheme::whole    ? block_of<TileScheme::whole>
+                   : scheme == TileScheme::halves ? block_of<TileScheme::halves>
+                                                  : block_of<TileScheme::thirds>;
   run(m, n, k, left, right, alpha, beta, c, c_stride);
   _tile_release();
 }

@@ -13,15 +13,13 @@ namespace rushlight {
 namespace {
 
 // A block of A stays in the second-level cache while panels of B stream past it: about half of that
-// cache. Nothing that is chosen here or below affects results.
-int64_t block_bytes() {
-  static const int64_t bytes = [] {
-    constexpr int64_t kLeast = 144 << 10;
-    constexpr int64_t kMost = 288 << 10;
-    const long second_level = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return std::clamp<int64_t>(second_level / 2, kLeast, kMost);
-  }();
-  return bytes;
+// cache, and no more than pays. Nothing that is chosen here or below affects results.
+int64_t block_bytes(bool tiled) {
+  constexpr int64_t kLeast = 144 << 10;
+  constexpr int64_t kMost = 288 << 10;
+  constexpr int64_t kMostTiled = 832 << 10;
+  static const int64_t half = sysconf(_SC_LEVEL2_CACHE_SIZE) / 2;
+  return std::clamp<int64_t>(half, kLeast, tiled ? kMostTiled : kMost);
 }
 
 // The limits on slabs bound the memory for packed copies.
@@ -30,6 +28,8 @@ constexpr int64_t kSlabDepth = 16 * kGemmDepth;
 // Where B stays packed for all of A, a packed copy of A should not leave the caches before its use.
 constexpr int64_t kNearElements = 512 << 10;
 constexpr int64_t kNearDepth = 4 * kGemmDepth;
+// Rows of A for which tiles of B are not worth keeping beyond the second-level cache.
+constexpr int64_t kFewRows = 512;
 // Adjacent items that are packed at a time: some cache lines of them. More panels at once would
 // fall into the same sets of the first-level cache.
 constexpr int64_t kPackedTogether = 64;
@@ -38,6 +38,7 @@ constexpr int64_t kTaskWork = 1 << 18;
 
 const PerThread<Scratch> a_scratch;
 const PerThread<Scratch> b_scratch;
+const PerThread<Scratch> a_spare_scratch;
 const PerThread<Scratch> b_spare_scratch;
 const PerThread<Scratch> c_scratch;
 const PerThread<Scratch> task_scratch;
@@ -61,8 +62,7 @@ struct Format {
 template <typename T>
 Format format_of(const Product<T>& product, bool tiled) {
   if (tiled) {
-    return {kTileItems, kTileItems, tile_block_depth(product.scheme), kTileDepth,
-            2 * parts_of(product.scheme)};
+    return {kTileItems, kTileItems, kTileBlockDepth, kTileDepth, 2 * parts_of(product.scheme)};
   }
   const GemmEngine<T>& engine = product.engine;
   return {engine.rows, engine.cols, kGemmDepth, 1, static_cast<int64_t>(sizeof(T))};
@@ -81,7 +81,9 @@ struct Slab {
   const std::byte* b = nullptr;  // packed; none: read B where it lies, but for the last panel
   const T* b_edge = nullptr;
   const std::byte* b_tiles = nullptr;  // as tiles, whether or not this slab uses them
-  bool b_finite = false;
+  uint32_t b_largest = 0;              // see `tiles_take`
+  const std::byte* a_tiles = nullptr;
+  uint32_t a_largest = 0;
   Format format = {};
   bool tiled = false;
   T* sums = nullptr;  // partial sums of C where C is not direct and depth takes several slabs
@@ -125,11 +127,17 @@ struct Side {
   bool columns;
 };
 
-// Packs all panels and depth blocks of a side in parallel. Returns whether the engine takes them:
-// tiles want finite elements.
+void raise(std::atomic<uint32_t>* most, uint32_t value) {
+  uint32_t seen = most->load(std::memory_order_relaxed);
+  while (seen < value && !most->compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+// Packs all panels and depth blocks of a side in parallel. Returns the bits of the largest
+// magnitude where they become tiles.
 template <typename T>
-bool pack(const Product<T>& product, const Side& side, const Format& format, bool tiled,
-          int64_t depth, std::byte* out) {
+uint32_t pack(const Product<T>& product, const Side& side, const Format& format, bool tiled,
+              int64_t depth, std::byte* out) {
   const int64_t width = side.panel;
   const int64_t panels = ceil_div(side.count, width);
   // Panels of adjacent items are packed side by side: each reads only part of a cache line, and
@@ -139,7 +147,7 @@ bool pack(const Product<T>& product, const Side& side, const Format& format, boo
   const int64_t wide = together * width;
   const int64_t across = ceil_div(panels, together);
   const int64_t jobs = across * ceil_div(depth, format.depth);
-  std::atomic<bool> finite = true;
+  std::atomic<uint32_t> largest = 0;
   const auto pack_jobs = [&](int64_t first, int64_t last) {
     for (int64_t job = first; job < last; ++job) {
       const int64_t start = job / across * format.depth;
@@ -154,19 +162,19 @@ bool pack(const Product<T>& product, const Side& side, const Format& format, boo
       if (!tiled) {
         product.engine.pack(dtype, data, side.item_stride, side.depth_stride, count, steps, width,
                             reinterpret_cast<T*>(to));
-      } else if (!product.tiles->pack(product.scheme, side.columns, dtype, data, side.item_stride,
-                                      side.depth_stride, count, steps, to)) {
-        finite.store(false, std::memory_order_relaxed);
+      } else {
+        raise(&largest, product.tiles->pack(product.scheme, side.columns, dtype, data,
+                                            side.item_stride, side.depth_stride, count, steps, to));
       }
     }
   };
   parallel_for(0, jobs, ceil_div(1 << 15, wide * format.depth), pack_jobs);
-  return finite.load(std::memory_order_relaxed);
+  return largest.load(std::memory_order_relaxed);
 }
 
 template <typename T>
-bool pack_side(const Product<T>& product, const Side& side, const Format& format, bool tiled,
-               int64_t depth, Scratch* scratch, const std::byte** packed) {
+uint32_t pack_side(const Product<T>& product, const Side& side, const Format& format, bool tiled,
+                   int64_t depth, Scratch* scratch, const std::byte** packed) {
   const int64_t elements = round_up(side.count, side.panel) * round_up(depth, format.step);
   auto* out = scratch->get<std::byte>(elements * format.bytes);
   *packed = out;
@@ -185,42 +193,49 @@ Side side_b(const Product<T>& product, const Slab<T>& slab, const Format& format
   return {b, b.col_stride, b.row_stride, slab.n, format.col_panel, true};
 }
 
-// Packs a slab as tiles. False where its elements forbid it.
+// Packs a slab as tiles, those sides that are not there from a slab before. False where its
+// elements forbid it.
 template <typename T>
-bool pack_tiles(const Product<T>& product, bool with_b, Slab<T>* slab) {
+bool pack_tiles(const Product<T>& product, bool with_a, bool with_b, Slab<T>* slab) {
   const Format format = format_of(product, true);
   if (with_b) {
-    slab->b_finite = pack_side(product, side_b(product, *slab, format), format, true, slab->k,
-                               &*b_scratch, &slab->b_tiles);
+    slab->b_largest = pack_side(product, side_b(product, *slab, format), format, true, slab->k,
+                                &*b_scratch, &slab->b_tiles);
   }
-  if (!slab->b_finite || !pack_side(product, side_a(product, *slab, format), format, true, slab->k,
-                                    &*a_scratch, &slab->a)) {
+  if (with_a) {
+    slab->a_largest = pack_side(product, side_a(product, *slab, format), format, true, slab->k,
+                                &*a_scratch, &slab->a_tiles);
+  }
+  if (!tiles_take(product.scheme, slab->a_largest, slab->b_largest)) {
     return false;
   }
   slab->format = format;
   slab->tiled = true;
+  slab->a = slab->a_tiles;
   slab->b = slab->b_tiles;
   return true;
 }
 
 template <typename T>
 void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* slab) {
+  Scratch* own_a = &*a_scratch;
   Scratch* own_b = &*b_scratch;
   if (product.tiles != nullptr) {
-    if (pack_tiles(product, with_b, slab)) {
+    if (pack_tiles(product, with_a, with_b, slab)) {
       return;
     }
-    // Packed for chains, beside the tiles of B that other slabs may use.
+    // Packed for chains, beside the tiles that other slabs may use.
     slab->tiled = false;
+    with_a = true;
     with_b = true;
+    own_a = &*a_spare_scratch;
     own_b = &*b_spare_scratch;
   }
   const GemmEngine<T>& engine = product.engine;
   const Format format = format_of(product, false);
   slab->format = format;
   if (with_a) {
-    pack_side(product, side_a(product, *slab, format), format, false, slab->k, &*a_scratch,
-              &slab->a);
+    pack_side(product, side_a(product, *slab, format), format, false, slab->k, own_a, &slab->a);
   }
   if (with_b) {
     pack_side(product, side_b(product, *slab, format), format, false, slab->k, own_b, &slab->b);
@@ -332,7 +347,8 @@ Grid cut(const Product<T>& product, const Slab<T>& slab, double work) {
   // Two panels of tiles make a square of them, which uses what it loads twice.
   const int64_t row_step = slab.format.row_panel * (slab.tiled ? 2 : 1);
   const int64_t col_step = slab.format.col_panel * (slab.tiled ? 2 : 1);
-  const int64_t cache_rows = block_bytes() / (slab.format.depth * slab.format.bytes);
+  const int64_t depth = std::min(slab.k, slab.format.depth);
+  const int64_t cache_rows = block_bytes(slab.tiled) / (depth * slab.format.bytes);
   int64_t down = ceil_div(slab.m, cache_rows);
   const bool whole = product.direct() && product.done == nullptr;
   int64_t across = whole ? 1 : ceil_div(slab.n, 256);
@@ -425,6 +441,29 @@ void multiply_cols(const Product<T>& product, bool with_a, bool with_b, int64_t 
   }
 }
 
+// The same of few rows by tiles: A is packed once for all columns, and tiles of B, which few rows
+// use, stay in the second-level caches. Whether a slab may be tiles at all is found for all of it,
+// so its size must not depend on the number of threads.
+template <typename T>
+void multiply_few_rows(const Product<T>& product) {
+  constexpr int64_t n = 256;
+  const int64_t depth = std::min(product.k, kNearDepth);
+  Slab<T> slab = {};
+  slab.m = product.m;
+  for (int64_t p = 0; p < product.k; p += depth) {
+    slab.depth_start = p;
+    slab.k = std::min(depth, product.k - p);
+    slab.first = p == 0;
+    slab.last = p + slab.k == product.k;
+    for (int64_t j = 0; j < product.n; j += n) {
+      slab.col = j;
+      slab.n = std::min(n, product.n - j);
+      pack_slab(product, j == 0, true, &slab);
+      multiply_slab(product, slab);
+    }
+  }
+}
+
 // The same with sums of a slab at a time in a buffer.
 template <typename T>
 void multiply_cols_apart(const Product<T>& product, bool with_a, bool with_b, int64_t col,
@@ -458,6 +497,9 @@ template <typename T>
 void multiply_blocks(const Product<T>& product) {
   if (product.k == 0) {
     return clear_product(product);
+  }
+  if (product.tiles != nullptr && product.direct() && product.m <= kFewRows) {
+    return multiply_few_rows(product);
   }
   const bool with_a = product.tiles != nullptr || packs_a(product);
   const bool with_b = with_a || packs_b(product);

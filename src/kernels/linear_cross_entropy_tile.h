@@ -1,7 +1,8 @@
 // Tiles of linear cross entropy: scores of some classes (rows of a tile) and inputs (its columns).
 //
 // Then every product reads the weights where they lie, by broadcasts; only inputs are packed, once
-// for all classes; and the softmax runs down columns.
+// for all classes; and the softmax runs down columns. On matrix tiles all factors are packed, those
+// of a tile of classes when they are used (linear_cross_entropy_products.h).
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "kernels/attention_engine.h"
 #include "kernels/gemm_product.h"
 #include "kernels/linear_cross_entropy.h"
+#include "kernels/linear_cross_entropy_products.h"
 #include "kernels/scratch.h"
 
 namespace rushlight {
@@ -26,7 +28,10 @@ template <typename T>
 class ScoreTiles {
  public:
   explicit ScoreTiles(const LinearCrossEntropy& problem)
-      : problem_(problem), gemm_(gemm_engine<T>()), engine_(attention_engine<T>()) {}
+      : problem_(problem),
+        gemm_(gemm_engine<T>()),
+        engine_(attention_engine<T>()),
+        products_(problem) {}
 
   const LinearCrossEntropy& problem() const { return problem_; }
   const AttentionEngine<T>& engine() const { return engine_; }
@@ -58,6 +63,7 @@ class ScoreTiles {
                  columns + i * features);
     }
     columns_ = columns;
+    products_.load_inputs(source, count, wide_, with_rows);
     if (!with_rows) {
       return;
     }
@@ -71,12 +77,7 @@ class ScoreTiles {
     packed_rows_ = packed;
   }
 
-  // The weights of some classes, where they lie or converted.
-  struct Weights {
-    const T* data;
-    int64_t row_stride;
-    int64_t col_stride;
-  };
+  using Weights = ClassWeights<T>;
   Weights weights(const ClassRange& classes, Scratch* scratch) const {
     const MatrixRef at = offset(problem_.weight, classes.first, 0);
     if (at.dtype == kComputeDType<T>) {
@@ -103,6 +104,9 @@ class ScoreTiles {
       }
       beta = 1;
     }
+    if (products_.scores(classes.count, w, beta, tile, stride_)) {
+      return;
+    }
     const int64_t features = problem_.features;
     if (features == 0 && beta == 0) {
       std::fill(tile, tile + classes.count * stride_, T{0});
@@ -121,6 +125,9 @@ class ScoreTiles {
   // out (classes x features) = tile * inputs + beta * out
   void over_inputs(const ClassRange& classes, const T* tile, T beta, T* out,
                    int64_t out_stride) const {
+    if (products_.over_inputs(classes.count, tile, stride_, beta, out, out_stride)) {
+      return;
+    }
     for (int64_t j = 0; j < problem_.features; j += gemm_.cols) {
       const int64_t cols = std::min<int64_t>(gemm_.cols, problem_.features - j);
       T old = beta;
@@ -135,6 +142,9 @@ class ScoreTiles {
 
   // sums (features x inputs, in panels of columns) += weights^T * tile
   void over_classes(const ClassRange& classes, const Weights& w, const T* tile, T* sums) const {
+    if (products_.over_classes(classes.count, w, tile, stride_, gemm_.cols, sums)) {
+      return;
+    }
     constexpr int64_t kFeatures = 256;
     for (int64_t f = 0; f < problem_.features; f += kFeatures) {
       const int64_t count = std::min(kFeatures, problem_.features - f);
@@ -177,6 +187,7 @@ class ScoreTiles {
   const LinearCrossEntropy& problem_;
   const GemmEngine<T>& gemm_;
   const AttentionEngine<T>& engine_;
+  LossTileProducts<T> products_;
   int64_t first_ = 0;
   int64_t rows_ = 0;
   int64_t wide_ = 0;

@@ -16,17 +16,7 @@ namespace {
 using testing::kLayouts;
 using testing::Layout;
 using testing::Matrix;
-
-class PrecisionGuard {
- public:
-  explicit PrecisionGuard(MatmulPrecision precision) : before_(f32_matmul_precision()) {
-    set_f32_matmul_precision(precision);
-  }
-  ~PrecisionGuard() { set_f32_matmul_precision(before_); }
-
- private:
-  MatmulPrecision before_;
-};
+using testing::PrecisionGuard;
 
 // The greatest error of c, in parts of the sum of |a| |b|.
 double error_of(const Matrix& a, const Matrix& b, const Matrix& c, double alpha, double beta,
@@ -56,6 +46,7 @@ struct Kind {
 };
 constexpr Kind kKinds[] = {{DType::BFloat16, MatmulPrecision::highest, 0x1p-20},
                            {DType::Float16, MatmulPrecision::highest, 0x1p-16},
+                           {DType::Float32, MatmulPrecision::split, 0x1p-20},
                            {DType::Float32, MatmulPrecision::highest, 0x1p-20},
                            {DType::Float32, MatmulPrecision::high, 0x1p-15},
                            {DType::Float32, MatmulPrecision::medium, 0x1p-7}};
@@ -86,8 +77,9 @@ TEST(GemmTiles, SizesAndFactorsHoldTheirBound) {
   std::mt19937 generator(12);
   for (const Kind& kind : kKinds) {
     const PrecisionGuard guard(kind.precision);
-    for (const Size size : {Size{32, 32, 32}, Size{33, 47, 1057}, Size{48, 65, 513},
-                            Size{600, 64, 40}, Size{64, 600, 2100}, Size{530, 500, 700}}) {
+    for (const Size size :
+         {Size{32, 32, 32}, Size{33, 47, 1057}, Size{48, 65, 513}, Size{600, 64, 40},
+          Size{64, 600, 2100}, Size{530, 500, 700}, Size{130, 160, 129}, Size{300, 700, 1100}}) {
       for (const bool scaled : {false, true}) {
         const double alpha = scaled ? -0.75 : 1;
         const double beta = scaled ? 0.5 : 0;
@@ -111,25 +103,26 @@ TEST(GemmTiles, InfinityAndNanStayInTheirRowAndColumn) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr int64_t kSize = 1100;  // several slabs
   constexpr int64_t kDepth = 1040;
+  constexpr int64_t kCols = 80;
   for (const Kind& kind : kKinds) {
     const PrecisionGuard guard(kind.precision);
     Matrix a(kind.dtype, kSize, kDepth);
-    Matrix b(kind.dtype, kDepth, 40);
-    Matrix c(DType::Float32, kSize, 40);
+    Matrix b(kind.dtype, kDepth, kCols);
+    Matrix c(DType::Float32, kSize, kCols);
     for (int64_t p = 0; p < kDepth; ++p) {
       for (int64_t i = 0; i < kSize; ++i) {
         a.set(i, p, 0.5);
       }
-      for (int64_t j = 0; j < 40; ++j) {
+      for (int64_t j = 0; j < kCols; ++j) {
         b.set(p, j, j == 7 ? 0 : 1);
       }
     }
     a.set(1000, 3, kInfinity);
     a.set(1001, 1030, -kInfinity);
     a.set(2, 5, std::numeric_limits<double>::quiet_NaN());
-    gemm(kSize, 40, kDepth, a.ref(), b.ref(), c.out());
+    gemm(kSize, kCols, kDepth, a.ref(), b.ref(), c.out());
     for (int64_t i = 0; i < kSize; ++i) {
-      for (int64_t j = 0; j < 40; ++j) {
+      for (int64_t j = 0; j < kCols; ++j) {
         const bool special = i == 2 || i == 1000 || i == 1001;
         if (i == 2 || (special && j == 7)) {
           ASSERT_TRUE(std::isnan(c.at(i, j))) << i << " " << j;
@@ -143,22 +136,79 @@ TEST(GemmTiles, InfinityAndNanStayInTheirRowAndColumn) {
   }
 }
 
+// Three bf16 hold an f32, so numbers whose products and sums are exact in f32 stay exact.
+TEST(GemmTiles, ThreePartsAreExactWhereF32Is) {
+  const PrecisionGuard guard(MatmulPrecision::split);
+  constexpr int64_t kSize = 144;
+  std::mt19937 generator(14);
+  std::uniform_int_distribution<int> whole(-(1 << 23), 1 << 23);
+  std::uniform_int_distribution<int> small(-300, 300);
+  Matrix a(DType::Float32, kSize, kSize);
+  Matrix identity(DType::Float32, kSize, kSize);
+  Matrix b(DType::Float32, kSize, kSize);
+  for (int64_t i = 0; i < kSize; ++i) {
+    for (int64_t j = 0; j < kSize; ++j) {
+      a.set(i, j, 2 * whole(generator) + 1);  // all 24 bits
+      b.set(i, j, small(generator));
+      identity.set(i, j, i == j ? 1 : 0);
+    }
+  }
+  Matrix c(DType::Float32, kSize, kSize);
+  gemm(kSize, kSize, kSize, a.ref(), identity.ref(), c.out());
+  EXPECT_EQ(error_of(a, identity, c, 1, 0, c), 0);
+  gemm(kSize, kSize, kSize, identity.ref(), a.ref(), c.out());
+  EXPECT_EQ(error_of(identity, a, c, 1, 0, c), 0);
+  gemm(kSize, kSize, kSize, b.ref(), b.ref(), c.out());
+  EXPECT_EQ(error_of(b, b, c, 1, 0, c), 0);
+}
+
+// The largest error is of the size of that of a chain of f32 multiply-adds, from the smallest
+// numbers to the largest.
+TEST(GemmTiles, ThreePartsAreAsNearAsChains) {
+  constexpr int64_t kSize = 144;
+  constexpr int64_t kDepth = 700;
+  std::mt19937 generator(15);
+  std::normal_distribution<double> normal;
+  for (const double spread : {0.0, 1.0, 8.0}) {
+    for (const int scale : {0, -38, -70, -120, 50, 63, 70}) {
+      Matrix a(DType::Float32, kSize, kDepth);
+      Matrix b(DType::Float32, kDepth, kSize);
+      for (int64_t p = 0; p < kDepth; ++p) {
+        for (int64_t i = 0; i < kSize; ++i) {
+          const double size = std::exp(spread * normal(generator));
+          a.set(i, p, std::ldexp(normal(generator) * size, scale));
+          b.set(p, i, std::ldexp(normal(generator), scale > 0 ? -scale / 2 : 0));
+        }
+      }
+      double error[2];
+      for (const MatmulPrecision precision : {MatmulPrecision::highest, MatmulPrecision::split}) {
+        const PrecisionGuard guard(precision);
+        Matrix c(DType::Float32, kSize, kSize);
+        gemm(kSize, kSize, kDepth, a.ref(), b.ref(), c.out());
+        error[precision == MatmulPrecision::split] = error_of(a, b, c, 1, 0, c);
+      }
+      EXPECT_LE(error[1], 2 * error[0]) << spread << " " << scale;
+    }
+  }
+}
+
 TEST(GemmTiles, TheLargestNumbersStayFinite) {
-  for (const MatmulPrecision precision :
-       {MatmulPrecision::highest, MatmulPrecision::high, MatmulPrecision::medium}) {
+  for (const MatmulPrecision precision : {MatmulPrecision::highest, MatmulPrecision::split,
+                                          MatmulPrecision::high, MatmulPrecision::medium}) {
     const PrecisionGuard guard(precision);
     constexpr float kMost = std::numeric_limits<float>::max();
-    Matrix a(DType::Float32, 40, 40);
-    Matrix b(DType::Float32, 40, 40);
-    Matrix c(DType::Float32, 40, 40);
-    for (int64_t i = 0; i < 40; ++i) {
-      for (int64_t j = 0; j < 40; ++j) {
+    constexpr int64_t kSize = 136;
+    Matrix a(DType::Float32, kSize, kSize);
+    Matrix b(DType::Float32, kSize, kSize);
+    Matrix c(DType::Float32, kSize, kSize);
+    for (int64_t i = 0; i < kSize; ++i) {
+      for (int64_t j = 0; j < kSize; ++j) {
         a.set(i, j, i == j ? kMost : 0);
         b.set(i, j, i == j ? 0.5 : 0);
       }
     }
-    gemm(40, 40, 40, a.ref(), b.ref(), c.out());
-    for (int64_t i = 0; i < 40; ++i) {
+    gemm(kSize, kSize, kSize, a.ref(), b.ref(), c.out());
+    for (int64_t i = 0; i < kSize; ++i) {
       ASSERT_EQ(c.at(i, i), 0.5 * kMost);
     }
   }
@@ -172,6 +222,7 @@ TEST(GemmTiles, ThreadsDoNotChangeBits) {
     Matrix b(kind.dtype, 700, 450);
     a.fill(generator);
     b.fill(generator);
+    b.set(5, 5, std::numeric_limits<double>::infinity());  // some slabs are no tiles
     const int before = num_threads();
     Matrix first(kind.dtype, 300, 450);
     for (const int threads : {1, 2, 3, 8}) {

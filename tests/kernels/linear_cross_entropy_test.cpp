@@ -6,10 +6,13 @@
 #include <random>
 #include <vector>
 
+#include "matrix_fixture.h"
 #include "runtime/parallel.h"
 
 namespace rushlight {
 namespace {
+
+using testing::PrecisionGuard;
 
 struct Sizes {
   int64_t rows;
@@ -137,10 +140,10 @@ void expect_near(const std::vector<float>& found, const std::vector<double>& exp
   }
 }
 
-class LinearCrossEntropyTest : public testing::TestWithParam<Sizes> {};
+class LinearCrossEntropyTest : public ::testing::TestWithParam<Sizes> {};
 
-TEST_P(LinearCrossEntropyTest, AgreesWithItsDefinition) {
-  Problem p(GetParam());
+void expect_definition(const Sizes& sizes) {
+  Problem p(sizes);
   const Expected expected(p);
   linear_cross_entropy_forward(p.problem(), p.loss.data(), p.logsumexp.data());
   expect_near(p.loss, expected.loss);
@@ -156,24 +159,51 @@ TEST_P(LinearCrossEntropyTest, AgreesWithItsDefinition) {
   expect_near(p.bias_gradient, expected.bias);
 }
 
+TEST_P(LinearCrossEntropyTest, AgreesWithItsDefinition) {
+  expect_definition(GetParam());
+}
+
+TEST_P(LinearCrossEntropyTest, AgreesWithItsDefinitionInThreeParts) {
+  const PrecisionGuard guard(MatmulPrecision::split);
+  expect_definition(GetParam());
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, LinearCrossEntropyTest,
-                         testing::Values(Sizes{1, 1, 1}, Sizes{7, 5, 3}, Sizes{40, 33, 129},
-                                         Sizes{200, 20, 260}, Sizes{400, 3, 128},
-                                         Sizes{17, 300, 50}));
+                         ::testing::Values(Sizes{1, 1, 1}, Sizes{7, 5, 3}, Sizes{40, 33, 129},
+                                           Sizes{200, 20, 260}, Sizes{400, 3, 128},
+                                           Sizes{17, 300, 50}, Sizes{210, 150, 300},
+                                           Sizes{130, 1100, 140}));
 
 TEST(LinearCrossEntropy, HasTheSameBitsForAnyNumberOfThreads) {
-  Problem p({150, 40, 3000});
   const int threads = num_threads();
-  std::vector<std::vector<float>> results;
-  for (int count : {1, 3}) {
-    set_num_threads(count);
-    linear_cross_entropy_fused(p.problem(), p.loss.data(), p.logsumexp.data(), p.gradients());
-    results.push_back(p.loss);
-    results.back().insert(results.back().end(), p.weight_gradient.begin(), p.weight_gradient.end());
-    results.back().insert(results.back().end(), p.input_gradient.begin(), p.input_gradient.end());
+  for (const MatmulPrecision precision : {MatmulPrecision::highest, MatmulPrecision::split}) {
+    const PrecisionGuard guard(precision);
+    Problem p({150, 140, 3000});
+    std::vector<std::vector<float>> results;
+    for (int count : {1, 3}) {
+      set_num_threads(count);
+      linear_cross_entropy_fused(p.problem(), p.loss.data(), p.logsumexp.data(), p.gradients());
+      results.push_back(p.loss);
+      results.back().insert(results.back().end(), p.weight_gradient.begin(),
+                            p.weight_gradient.end());
+      results.back().insert(results.back().end(), p.input_gradient.begin(), p.input_gradient.end());
+    }
+    EXPECT_EQ(results[0], results[1]);
   }
   set_num_threads(threads);
-  EXPECT_EQ(results[0], results[1]);
+}
+
+// Infinities have no parts: such tiles of classes are chains.
+TEST(LinearCrossEntropy, ThreePartsLeaveInfinitiesToChains) {
+  Problem p({140, 160, 300});
+  p.weight[5] = std::numeric_limits<float>::infinity();
+  Problem q = p;
+  linear_cross_entropy_forward(p.problem(), p.loss.data(), p.logsumexp.data());
+  const PrecisionGuard guard(MatmulPrecision::split);
+  linear_cross_entropy_forward(q.problem(), q.loss.data(), q.logsumexp.data());
+  for (size_t i = 0; i < p.loss.size(); ++i) {
+    EXPECT_EQ(std::isfinite(p.loss[i]), std::isfinite(q.loss[i])) << i;
+  }
 }
 
 }  // namespace

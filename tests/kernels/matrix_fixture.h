@@ -177,4 +177,16 @@ inline double tolerance(DType dtype, int64_t k) {
   }
 }
 
+// Sets the precision of f32 products for a scope.
+class PrecisionGuard {
+ public:
+  explicit PrecisionGuard(MatmulPrecision precision) : before_(f32_matmul_precision()) {
+    set_f32_matmul_precision(precision);
+  }
+  ~PrecisionGuard() { set_f32_matmul_precision(before_); }
+
+ private:
+  MatmulPrecision before_;
+};
+
 }  // namespace rushlight::testing

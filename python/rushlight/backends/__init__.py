@@ -1,15 +1,19 @@
 """What libraries and devices this build can use, and settings under the names programs ask by.
 
 Rushlight computes with kernels of its own. Settings of other libraries are kept as they are set,
-so that programs can read back what they wrote; they change nothing.
+so that programs can read back what they wrote; they change nothing, but for `fp32_precision` here
+and of `mkldnn` and `mkldnn.matmul`: see `set_float32_matmul_precision`.
 """
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from rushlight import _settings
 
 _SUBMODULES = (
     "cpu",
@@ -30,7 +34,7 @@ _SUBMODULES = (
     "xeon",
     "xnnpack",
 )
-_PRECISIONS = ("none", "ieee", "tf32", "bf16")
+_PRECISIONS = ("none", "ieee", "tf32", "bf16", "bf16x6")  # the last is our own
 _frozen = False
 
 
@@ -91,6 +95,8 @@ def _setting(values: dict[str, Any], name: str, check: Callable[[Any], Any]) -> 
 
     def write(value: Any) -> None:
         values[name] = check(value)
+        if name == "fp32_precision":
+            _apply_precision()
 
     return ContextProp(lambda: values[name], write)
 
@@ -112,8 +118,17 @@ def _precision(value: Any) -> str:
     return value
 
 
+def _apply_precision() -> None:
+    """Matrix products take the precision of the nearest setting that is not "none"."""
+    asked = [_values["fp32_precision"]]
+    mkldnn = sys.modules.get("rushlight.backends.mkldnn")
+    if mkldnn is not None:
+        asked += [mkldnn._values["fp32_precision"], mkldnn.matmul.fp32_precision]
+    _settings._ask_backend_precision(next((x for x in reversed(asked) if x != "none"), "none"))
+
+
 class _FP32Precision:
-    """The precision asked for in products of f32; they are computed in f32 always."""
+    """The precision asked for in some products of f32: of `mkldnn.matmul` alone it has effect."""
 
     def __init__(self, initial: str = "none") -> None:
         self.__dict__["_values"] = {"fp32_precision": initial}
@@ -122,6 +137,7 @@ class _FP32Precision:
         if name != "fp32_precision":
             raise AttributeError("Unknown attribute " + name)
         self._values[name] = _precision(value)
+        _apply_precision()
 
     def __getattr__(self, name: str) -> Any:
         if name != "fp32_precision":
@@ -143,6 +159,7 @@ def set_flags(_fp32_precision: str = "none") -> tuple[str]:
     before = (_values["fp32_precision"],)
     if _fp32_precision is not None:
         _values["fp32_precision"] = _precision(_fp32_precision)
+        _apply_precision()
     return before
 
 

@@ -1,4 +1,6 @@
-"""oneDNN, which this build does not use: settings are kept and change nothing."""
+"""oneDNN, which this build does not use: settings are kept and change nothing, but for
+`fp32_precision` here and of `matmul`: see `set_float32_matmul_precision`.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +68,7 @@ def set_flags(
     for name, value in zip(_values, given, strict=True):
         if value is not None:
             _values[name] = _CHECKS[name](value)
+    _backends._apply_precision()
     return before
 
 
@@ -84,6 +87,7 @@ def flags(
             yield
     finally:
         _values.update(before)
+        _backends._apply_precision()
 
 
 class MkldnnModule(_backends.PropModule):

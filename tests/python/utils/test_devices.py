@@ -129,6 +129,41 @@ def test_settings_of_matrix_products():
     assert torch.backends.fp32_precision == "none"
 
 
+def test_precision_of_matrix_products_is_that_of_the_nearest_setting():
+    in_force = torch._C._get_float32_matmul_precision
+    mkldnn = torch.backends.mkldnn
+    try:
+        with torch.backends.flags(fp32_precision="bf16x6"):
+            assert in_force() == "split"
+            mkldnn.fp32_precision = "tf32"
+            assert in_force() == "high"
+            mkldnn.matmul.fp32_precision = "bf16"
+            assert in_force() == "medium"
+            mkldnn.matmul.fp32_precision = "ieee"
+            assert in_force() == "highest"
+            mkldnn.matmul.fp32_precision = mkldnn.fp32_precision = "none"
+            assert in_force() == "split"
+            assert torch.get_float32_matmul_precision() == "highest"
+        torch.set_float32_matmul_precision("high")
+        assert in_force() == "high"
+    finally:
+        mkldnn.matmul.fp32_precision = mkldnn.fp32_precision = "none"
+        torch.set_float32_matmul_precision("highest")
+    assert in_force() == "highest"
+    with pytest.raises(RuntimeError, match="must be 'highest', 'high' or 'medium', got 'split'"):
+        torch.set_float32_matmul_precision("split")
+
+
+def test_three_parts_are_as_near_as_f32():
+    torch.manual_seed(0)
+    a, b, bias = torch.randn(160, 400), torch.randn(400, 160), torch.randn(160)
+    wanted = torch.addmm(bias.double(), a.double(), b.double())
+    with torch.backends.flags(fp32_precision="bf16x6"):
+        error = (torch.addmm(bias, a, b) - wanted).abs()
+        assert torch.equal(a @ torch.eye(400), a)
+    assert error.max() <= 2 * (torch.addmm(bias, a, b) - wanted).abs().max()
+
+
 def test_libraries_that_are_not_used():
     backends = torch.backends
     for name in ("mkl", "mkldnn", "openmp", "mps", "nnpack", "kleidiai", "opt_einsum"):
