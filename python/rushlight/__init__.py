@@ -10,6 +10,7 @@ import importlib as _importlib
 import importlib.util as _importlib_util
 import math as _math
 import os as _os
+import sys as _sys
 
 from rushlight import _C
 from rushlight import _tensor_legacy as _tensor_legacy  # gives Tensor methods of old programs
@@ -27,6 +28,7 @@ globals().update(
     }
 )
 
+torch = _sys.modules[__name__]  # as PyTorch, which imports itself
 e = _math.e
 pi = _math.pi
 inf = _math.inf
@@ -39,6 +41,7 @@ _LAZY = {
     "torch_version": ("__version__",),
     "_higher_order_ops": ("cond", "while_loop"),
     "_data": ("asarray", "from_dlpack", "from_file"),
+    "_ops": ("Tag",),
     "_legacy": (
         "AcceleratorError",
         "DisableTorchFunction",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import re
 from collections.abc import Callable
@@ -11,6 +12,36 @@ from rushlight import _C
 
 if TYPE_CHECKING:
     from rushlight._library.function_schema import FunctionSchema
+
+
+class Tag(enum.Enum):
+    """What is known of an operator (`op.tags`): what the table tells, the rest are never set."""
+
+    core = 0
+    data_dependent_output = 1
+    dynamic_output_shape = 2
+    flexible_layout = 3
+    generated = 4
+    inplace = 6
+    inplace_view = 7
+    maybe_aliasing_or_mutating = 8
+    needs_contiguous_strides = 9
+    needs_exact_strides = 10
+    needs_fixed_stride_order = 11
+    nondeterministic_bitwise = 12
+    nondeterministic_seeded = 13
+    out = 14
+    out_variant = 15
+    pointwise = 16
+    pt2_compliant_tag = 17
+    reduction = 18
+    view_copy = 19
+
+
+@functools.cache
+def _kinds() -> dict[tuple[str, str], str]:
+    """The kinds of bodies of the table's operators, by name and overload."""
+    return {(row["name"], row["overload"]): row["kind"] for row in _C._operator_table()}
 
 
 class OpOverload:
@@ -73,6 +104,28 @@ class OpOverload:
     @property
     def _overloadpacket(self) -> OpOverloadPacket:
         return self._packet
+
+    @functools.cached_property
+    def tags(self) -> list[Tag]:
+        """What is known of it."""
+        name = self._packet.__name__
+        written = name.endswith("_") and not self._text.startswith((f"{name}(", f"{name}."))
+        overload = (
+            "" if self._overload == "default" else self._packet._plain_overload(self._overload)
+        )
+        kind = _kinds().get((name[:-1] if written else name, overload), "")
+        found = [Tag.pt2_compliant_tag]
+        if kind == "elementwise":
+            found.append(Tag.pointwise)
+        if kind == "reduction":
+            found.append(Tag.reduction)
+        if written:
+            found.append(Tag.inplace)
+        if written and kind == "view":
+            found.append(Tag.inplace_view)
+        if "Generator?" in self._text or "dropout" in name:
+            found.append(Tag.nondeterministic_seeded)
+        return sorted(found, key=lambda tag: tag.value)
 
     @property
     def is_view(self) -> bool:
@@ -154,6 +207,13 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self._qualified}')>"
 
 
+# The kernels of attention that PyTorch has, and programs name to keep results of: here it is one.
+_ATTENTION = re.compile(
+    r"_scaled_dot_product_(flash|efficient|cudnn|fused|flash_attention_for_cpu)"
+    r"(_attention|_attention_overrideable)?"
+)
+
+
 class _Namespace:
     """The operators of a library."""
 
@@ -169,6 +229,8 @@ class _Namespace:
         return found
 
     def _find(self, name: str) -> OpOverloadPacket | None:
+        if self._name == "aten" and _ATTENTION.fullmatch(name):
+            return self._attention
         # Gradients derived from an operator's expression are found by their full names alone.
         if self._name == "aten" and ("_gradient" in name or _C._overload_names(name)):
             packet = OpOverloadPacket(self._name, name)
@@ -201,3 +263,25 @@ def read_number(tensor: object) -> object:
     from rushlight import ops
 
     return ops.aten._local_scalar_dense.default(tensor)
+
+
+class HigherOrderOperator:
+    """An operator of functions. A subclass says what a call does: `__call__`."""
+
+    def __init__(self, name: str, *, cacheable: bool = False) -> None:
+        if type(self) is HigherOrderOperator:
+            raise RuntimeError(
+                "Direct instantiation of HigherOrderOperator is not allowed. Please subclass it."
+            )
+        self.__name__ = self._name = name
+        self.namespace = "higher_order"
+
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    def __call__(self, /, *args: object, **kwargs: object) -> object:
+        raise NotImplementedError(f"{type(self).__name__} does not say what a call of it does")
+
+    def __str__(self) -> str:
+        return self._name

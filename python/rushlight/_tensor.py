@@ -44,6 +44,24 @@ def _is_torch_function_enabled() -> bool:
 
 _C._is_torch_function_enabled = _is_torch_function_enabled
 _C._is_torch_function_all_disabled = lambda: _current_state() == 2
+_C._is_torch_function_mode_enabled = lambda: _C._len_torch_function_stack() > 0
+
+
+def _is_alias_of(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors share a storage."""
+    return _C._storage_id(one) == _C._storage_id(other)
+
+
+def _get_default_device() -> str:
+    """The device of new tensors by its name."""
+    from rushlight._device import get_default_device
+
+    return str(get_default_device())
+
+
+_C._is_alias_of = _is_alias_of
+_C._get_default_device = _get_default_device
+_C._get_accelerator = lambda check=None: _C.device("cpu")
 
 
 def _convert(result: object, cls: type) -> object:

@@ -372,3 +372,17 @@ def is_inference(input: Tensor) -> bool:
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
     return input.is_same_size(other)
+
+
+_ELSEWHERE = frozenset(
+    {"chain_matmul", "istft", "pca_lowrank", "stft", "svd_lowrank", "unravel_index"}
+)
+
+
+def __getattr__(name: str) -> object:
+    """Functions that PyTorch has here and the package has elsewhere."""
+    if name in _ELSEWHERE:
+        import rushlight
+
+        return getattr(rushlight, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -23,5 +23,22 @@ def _define(schema: str, kernel: Any) -> None:
     registry.add(op)
 
 
+def _check(holds: Any, message: str = "Expected Tensor with single nonzero value, but got zero"):
+    if not holds:
+        raise RuntimeError(message)
+
+
 _define("_local_scalar_dense(Tensor self) -> Scalar", _read)
+_define("item(Tensor self) -> Scalar", _read)
+_define("is_nonzero(Tensor self) -> bool", lambda tensor: bool(_read(tensor)))
+_define("_is_all_true(Tensor self) -> Tensor", lambda tensor: tensor.all())
+_define("_is_any_true(Tensor self) -> Tensor", lambda tensor: tensor.any())
+_define("_assert_async(Tensor self) -> ()", lambda tensor: _check(_read(tensor)))
+_define(
+    "_assert_async.msg(Tensor self, str assert_msg) -> ()", lambda x, text: _check(_read(x), text)
+)
+_define("_assert_scalar(Scalar self, str assert_msg) -> ()", _check)
 _define("sym_size.int(Tensor self, int dim) -> SymInt", lambda tensor, dim: tensor.size(dim))
+_define("sym_stride.int(Tensor self, int dim) -> SymInt", lambda tensor, dim: tensor.stride(dim))
+_define("sym_numel(Tensor self) -> SymInt", lambda tensor: tensor.numel())
+_define("sym_storage_offset(Tensor self) -> SymInt", lambda tensor: tensor.storage_offset())

@@ -37,6 +37,10 @@ def _copy_attribute(source: object, target: Module, path: str) -> None:
         setattr(target, name, found)
 
 
+_copy_attr = _copy_attribute
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # of graph.meta
+
+
 def _set_path(module: Module, path: str, value: object) -> None:
     *prefix, name = path.split(".")
     for part in prefix:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import rushlight
 
+Target = Callable[..., object] | str  # of a node: what it calls, or a name
 _LEGAL_OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output")
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import rushlight as torch
 from rushlight import Tensor
 
+from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from ..utils.hooks import RemovableHandle
 
 __all__ = [
@@ -107,12 +108,30 @@ def _to_scalar(x):
     return x.squeeze() if isinstance(x, Tensor) and x.dim() != 0 else x
 
 
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """The devices on which steps can be captured: none are here."""
+    return []
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Whether to step all parameters in one operator, or list by list, where nobody chose.
+
+    One operator, where its bodies take the parameters and it need not be differentiable.
+    """
+    floating = all(p is None or p.is_floating_point() for p in params)
+    return use_fused and not differentiable and floating, False
+
+
 class Optimizer:
     """Updates parameters from their gradients.
 
     `params` holds tensors, (name, tensor) pairs or groups: dictionaries with "params" and options
     that differ from `defaults`.
     """
+
+    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 
     def __init__(self, params, defaults: dict) -> None:
         self.defaults = defaults

@@ -19,6 +19,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointFunction",
     "CheckpointPolicy",
+    "DefaultDeviceType",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
@@ -34,6 +35,22 @@ __all__ = [
 
 _early_stop: bool | None = None
 _debug: bool | None = None
+
+
+class DefaultDeviceType:
+    """The device type whose random state checkpoints would keep beside the CPU's, by name."""
+
+    _default_device_type = "cpu"
+
+    @staticmethod
+    def set_device_type(device: str = "cpu") -> None:
+        """Sets it."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """Gives it."""
+        return DefaultDeviceType._default_device_type
 
 
 class CheckpointError(RuntimeError):

@@ -10,6 +10,7 @@ from rushlight.utils._python_dispatch import TorchDispatchMode
 from rushlight.utils.checkpoint import (
     CheckpointError,
     CheckpointPolicy,
+    DefaultDeviceType,
     checkpoint,
     checkpoint_sequential,
     create_selective_checkpoint_contexts,
@@ -192,3 +193,30 @@ def test_policies_are_checked():
         create_selective_checkpoint_contexts([aten.mm])
     with pytest.raises(TypeError, match="must be either a function or a list of ops"):
         create_selective_checkpoint_contexts(3)
+
+
+def test_attention_is_kept_by_any_of_its_names():
+    names = ("flash_attention", "efficient_attention", "flash_attention_for_cpu")
+    ops = [getattr(aten, f"_scaled_dot_product_{name}").default for name in names]
+    assert ops == [aten._attention.default] * 3
+
+    q = torch.randn(1, 2, 4, 8, requires_grad=True)
+    contexts = partial(create_selective_checkpoint_contexts, ops)
+    output = checkpoint(
+        lambda q: nn.functional.scaled_dot_product_attention(q, q, q).sin(),
+        q,
+        use_reentrant=False,
+        context_fn=contexts,
+    )
+    with _Count() as count:
+        output.sum().backward()
+    assert count.ran["_attention.default"] == 0 and count.ran["_attention_backward.default"] == 1
+    with pytest.raises(RuntimeError, match="_attention"):
+        ops[0](q, q, q, 0.0, True)  # they have arguments of their own
+
+
+def test_the_device_type():
+    assert DefaultDeviceType.get_device_type() == "cpu"
+    DefaultDeviceType.set_device_type("meta")
+    assert DefaultDeviceType.get_device_type() == "meta"
+    DefaultDeviceType.set_device_type()

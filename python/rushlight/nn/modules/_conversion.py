@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rushlight as torch
-from rushlight import Tensor
+from rushlight import _C, Tensor
 
 from ..parameter import Parameter
 
@@ -34,6 +34,9 @@ def _parse_to(*args, **kwargs) -> tuple:
     if device is not None and not isinstance(device, torch.device):
         device = torch.device(device)
     return device, dtype, bool(values.get("non_blocking", False)), memory_format
+
+
+_C._nn._parse_to = _parse_to
 
 
 class Conversion:

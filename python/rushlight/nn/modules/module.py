@@ -44,6 +44,12 @@ _backward_hooks = _hooks._global_backward_hooks
 _backward_pre_hooks = _hooks._global_backward_pre_hooks
 
 
+# For programs that register hooks of their own.
+_global_buffer_registration_hooks = _hooks._global_buffer_registration_hooks
+_global_module_registration_hooks = _hooks._global_module_registration_hooks
+_global_parameter_registration_hooks = _hooks._global_parameter_registration_hooks
+
+
 def _addindent(text: str, spaces: int) -> str:
     """Indents every line but the first."""
     first, *rest = text.split("\n")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import rushlight as torch
 from rushlight import Tensor
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # dtypes of arrays that make no tensors
 _ERROR = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 )
