@@ -68,10 +68,13 @@ Tensor first_grad(Tensor gradient, const TensorImpl& leaf) {
   if (may_hold_base(gradient) && is_laid_out_like(gradient, leaf)) {
     gradient = without_base(std::move(gradient));
   }
+  const IntList strides = is_dense(leaf) ? leaf.strides : contiguous_strides(leaf.sizes);
   if (is_sole_owner(gradient) && is_laid_out_like(gradient, leaf)) {
-    return gradient;
+    // Strides of dimensions of size 1 must not tell who else held the gradient.
+    return gradient.strides() == IntArrayRef(strides)
+               ? gradient
+               : make_view(gradient, leaf.sizes, strides, gradient.storage_offset());
   }
-  IntList strides = is_dense(leaf) ? leaf.strides : contiguous_strides(leaf.sizes);
   Tensor copy = make_strided(leaf.sizes, strides, gradient.dtype(), gradient.device());
   ops::copy_(copy, gradient);
   return copy;

@@ -29,6 +29,12 @@ def test_programs_with_a_memory_budget(budget):
             pytest.fail(f"compiled differs from eager:\n{programs.cut_down(program, 'inductor')}")
 
 
+@pytest.mark.parametrize("seed", [101899, 109942, 112294, 114981])
+def test_strides_of_gradients_do_not_tell_who_held_them(seed):
+    program = programs.generate(seed)
+    assert not programs.differs(program, "inductor"), str(program)
+
+
 def test_programs_through_fx():
     def backend(gm, inputs):
         gm.graph.lint()
