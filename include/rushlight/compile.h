@@ -21,6 +21,8 @@ struct CompileOptions {
   // what cannot be made again cheaply; between, what saves most memory for its time is made again.
   // Error(Runtime) where it is neither.
   double activation_memory_budget = 1;
+  // Error(Runtime) where a tensor's value is needed before the function has returned.
+  bool fullgraph = false;
 };
 
 // While it lives, operators of this thread are captured. Where capture is on already, it does

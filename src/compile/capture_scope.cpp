@@ -3,6 +3,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "compile/compile.h"
 #include "graph/capture.h"
@@ -10,22 +11,24 @@
 namespace rushlight {
 namespace {
 
-// Settings are kept for ever, so there is one for each budget.
-uint32_t settings_for(double budget) {
+// Settings are kept for ever, so there are no two alike.
+uint32_t settings_for(const CompileOptions& options) {
   static std::mutex mutex;
-  static std::map<double, uint32_t> numbers;
+  static std::map<std::pair<double, bool>, uint32_t> numbers;
+  const double budget = options.activation_memory_budget;
   if (!(budget >= 0 && budget <= 1)) {
     fail(ErrorKind::Runtime, "compile",
          "The valid ranges for memory budget are 0 <= m <= 1. The provided value is ", budget,
          " (activation_memory_budget)");
   }
   std::lock_guard<std::mutex> lock(mutex);
-  auto [at, fresh] = numbers.try_emplace(budget);
+  auto [at, fresh] = numbers.try_emplace({budget, options.fullgraph});
   if (fresh) {
     graph::Settings settings;
     settings.runner = compiler::run;
     settings.name = "native";
     settings.activation_memory_budget = budget;
+    settings.fullgraph = options.fullgraph;
     at->second = graph::register_settings(std::move(settings));
   }
   return at->second;
@@ -34,7 +37,7 @@ uint32_t settings_for(double budget) {
 }  // namespace
 
 Capture::Capture(const CompileOptions& options)
-    : open_(graph::open_capture(settings_for(options.activation_memory_budget))) {}
+    : open_(graph::open_capture(settings_for(options))) {}
 
 Capture::~Capture() {
   if (open_) {

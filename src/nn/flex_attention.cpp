@@ -108,6 +108,32 @@ BlockMask create_block_mask(MaskMod mask_mod, int64_t B, int64_t H, int64_t q_le
   return {std::move(mask_mod), states, {q_len, kv_len}, block_size};
 }
 
+MaskMod and_masks(std::vector<MaskMod> masks) {
+  return [masks = std::move(masks)](const Tensor& b, const Tensor& h, const Tensor& q,
+                                    const Tensor& k) {
+    Tensor all = noop_mask(b, h, q, k);
+    for (const MaskMod& mask : masks) {
+      all = bitwise_and(all, mask(b, h, q, k));
+    }
+    return all;
+  };
+}
+
+MaskMod or_masks(std::vector<MaskMod> masks) {
+  return [masks = std::move(masks)](const Tensor& b, const Tensor& h, const Tensor& q,
+                                    const Tensor& k) {
+    Tensor any = lt(b, Scalar(0));
+    for (const MaskMod& mask : masks) {
+      any = bitwise_or(any, mask(b, h, q, k));
+    }
+    return any;
+  };
+}
+
+Tensor noop_mask(const Tensor& batch, const Tensor&, const Tensor&, const Tensor&) {
+  return ge(batch, Scalar(0));
+}
+
 Tensor create_mask(const MaskMod& mask_mod, int64_t B, int64_t H, int64_t q_len, int64_t kv_len) {
   check_lengths(B, H, q_len, kv_len);
   const Traced traced = trace_mask(mask_mod, 0);

@@ -33,6 +33,35 @@ Tensor CrossEntropyLossImpl::forward(const Tensor& input, const Tensor& target) 
                             options.ignore_index(), options.label_smoothing());
 }
 
+LinearCrossEntropyLossImpl::LinearCrossEntropyLossImpl(LinearCrossEntropyLossOptions given)
+    : Module("LinearCrossEntropyLoss"), options(std::move(given)), linear(nullptr) {
+  constexpr const char* kName = "LinearCrossEntropyLoss";
+  int64_t rows = options.num_classes();
+  for (int64_t size : options.out_features()) {
+    rows = checked_multiply(rows, size, kName);
+  }
+  const Tensor& given_weight = options.weight();
+  if (given_weight.defined() && !(given_weight.sizes() == IntArrayRef({options.num_classes()}))) {
+    fail(ErrorKind::Runtime, kName, "expected weight shape to be [", options.num_classes(),
+         "], got ", given_weight.sizes());
+  }
+  weight = register_buffer("weight", given_weight);
+  linear = register_module("linear",
+                           Linear(LinearOptions(options.in_features(), rows).bias(options.bias())));
+}
+
+Tensor LinearCrossEntropyLossImpl::forward(const Tensor& input, const Tensor& target) {
+  IntList shape{options.num_classes()};
+  for (int64_t size : options.out_features()) {
+    shape.push_back(size);
+  }
+  const Tensor bias = linear->bias.defined() ? reshape(linear->bias, shape) : Tensor();
+  shape.push_back(options.in_features());
+  return linear_cross_entropy(input, reshape(linear->weight, shape), target, bias, weight,
+                              code(options.reduction()), options.ignore_index(),
+                              options.label_smoothing(), options.z_loss());
+}
+
 NLLLossImpl::NLLLossImpl(NLLLossOptions given) : Module("NLLLoss"), options(std::move(given)) {
   weight = register_buffer("weight", options.weight());
 }

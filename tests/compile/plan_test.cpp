@@ -273,6 +273,18 @@ TEST(Compile, SeedsAndDefaultsChangeAfterWhatCameBefore) {
   EXPECT_TRUE(same_bits(compile(function)(), function()));
 }
 
+TEST(Compile, FullgraphRefusesToEndEarly) {
+  auto function = [](const Tensor& x) {
+    Tensor y = mul(x, Scalar(2));
+    return sum(y).item().to_double() > 0 ? y : x;
+  };
+  auto fast = compile(function, {.fullgraph = true});
+  EXPECT_THROW(fast(ones({3})), Error);
+  EXPECT_FALSE(graph::is_capturing());
+  EXPECT_TRUE(same_bits(compile(program, {.fullgraph = true})(ones({3, 4}), ones({4, 2})),
+                        program(ones({3, 4}), ones({4, 2}))));
+}
+
 TEST(Compile, AnErrorInsideLeavesCaptureClosed) {
   Tensor x = ones({2, 3});
   auto fast = compile([](const Tensor& x) { return mm(x, x); });

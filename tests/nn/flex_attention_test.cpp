@@ -54,6 +54,21 @@ TEST(FlexAttention, DenseMasks) {
   EXPECT_TRUE(equal(reshape(mask, {4, 3}), tril(ones({4, 3}, TensorOptions(DType::Bool)))));
 }
 
+TEST(FlexAttention, MasksCombine) {
+  nn::MaskMod near_by = [](const Tensor&, const Tensor&, const Tensor& i, const Tensor& j) {
+    return lt(sub(i, j), Scalar(2));
+  };
+  auto dense = [](const nn::MaskMod& mask) {
+    return reshape(nn::create_mask(mask, 1, 1, 5, 5), {5, 5});
+  };
+  Tensor a = dense(causal);
+  Tensor b = dense(near_by);
+  EXPECT_TRUE(equal(dense(nn::and_masks({causal, near_by})), bitwise_and(a, b)));
+  EXPECT_TRUE(equal(dense(nn::or_masks({causal, near_by})), bitwise_or(a, b)));
+  EXPECT_TRUE(equal(dense(nn::and_masks({})), dense(nn::noop_mask)));
+  EXPECT_FALSE(any(dense(nn::or_masks({}))).item().to_bool());
+}
+
 TEST(FlexAttention, MistakesAreErrors) {
   Tensor q = ones({1, 2, 10, 4}, TensorOptions());
   nn::MaskMod number = [](const Tensor&, const Tensor&, const Tensor& i, const Tensor&) {
@@ -78,4 +93,23 @@ TEST(LinearCrossEntropy, IsTheLossOfALinearLayer) {
   EXPECT_TRUE(near(loss, expected));
   expected.backward();
   EXPECT_TRUE(near(found, w.grad()));
+}
+
+TEST(LinearCrossEntropy, IsAModule) {
+  manual_seed(3);
+  nn::LinearCrossEntropyLoss loss(
+      nn::LinearCrossEntropyLossOptions(4, 5).out_features({2, 3}).bias(true).z_loss(0.1));
+  EXPECT_EQ(loss->linear->weight.sizes(), IntArrayRef({30, 4}));
+  EXPECT_EQ(loss->state_dict().size(), 2U);
+  Tensor x = randn({7, 4}, TensorOptions());
+  Tensor target = randint(5, {7, 2, 3}, TensorOptions(DType::Int64));
+  Tensor found = loss(x, target);
+  Tensor logits = reshape(loss->linear(x), {7, 5, 2, 3});
+  Tensor extra = mul(mean(square(logsumexp(logits, {1}))), Scalar(0.1));
+  EXPECT_TRUE(near(found, add(cross_entropy_loss(logits, target), extra)));
+  found.backward();
+  EXPECT_TRUE(loss->linear->bias.grad().defined());
+  EXPECT_THROW(nn::LinearCrossEntropyLoss(
+                   nn::LinearCrossEntropyLossOptions(4, 5).weight(ones({4}, TensorOptions()))),
+               Error);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace rushlight::nn {
 
@@ -17,6 +18,12 @@ using ScoreMod = std::function<Tensor(const Tensor& score, const Tensor& batch, 
                                       const Tensor& query, const Tensor& key)>;
 using MaskMod = std::function<Tensor(const Tensor& batch, const Tensor& head, const Tensor& query,
                                      const Tensor& key)>;
+
+// Of pairs that all of these, or that any of these, let take part; noop_mask lets all of them.
+RUSHLIGHT_API MaskMod and_masks(std::vector<MaskMod> masks);
+RUSHLIGHT_API MaskMod or_masks(std::vector<MaskMod> masks);
+RUSHLIGHT_API Tensor noop_mask(const Tensor& batch, const Tensor& head, const Tensor& query,
+                               const Tensor& key);
 
 // Which blocks of scores take part: (B, H, query blocks, key blocks), u8, 0 none, 1 some, 2 all.
 struct BlockMask {

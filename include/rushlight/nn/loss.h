@@ -2,7 +2,10 @@
 // NameOptions, NameImpl and Name with n options.
 #pragma once
 
-#include <rushlight/nn/module.h>
+#include <rushlight/nn/layers.h>
+
+#include <optional>
+#include <vector>
 
 namespace rushlight::nn {
 
@@ -60,6 +63,35 @@ class RUSHLIGHT_API CrossEntropyLossImpl : public Module {
   Tensor weight;  // (C), or undefined
 };
 RUSHLIGHT_MODULE(CrossEntropyLoss);
+
+// A linear layer of (N, in_features) and the cross entropy of its logits, which are never held
+// together. With out_features {d1, ..., dK} targets are (N, d1, ..., dK). For a weight that is
+// shared, give `linear` the embedding's parameter, or call rushlight::linear_cross_entropy.
+struct LinearCrossEntropyLossOptions {
+  LinearCrossEntropyLossOptions(int64_t in_features, int64_t num_classes)
+      : in_features_(in_features), num_classes_(num_classes) {}
+  RUSHLIGHT_ARG(int64_t, in_features);
+  RUSHLIGHT_ARG(int64_t, num_classes);
+  RUSHLIGHT_ARG(std::vector<int64_t>, out_features) = {};
+  RUSHLIGHT_ARG(bool, bias) = false;
+  RUSHLIGHT_ARG(Reduction, reduction) = Reduction::Mean;
+  RUSHLIGHT_ARG(Tensor, weight) = {};  // (num_classes)
+  RUSHLIGHT_ARG(std::optional<int64_t>, ignore_index) = std::nullopt;
+  RUSHLIGHT_ARG(double, label_smoothing) = 0.0;
+  RUSHLIGHT_ARG(double, z_loss) = 0.0;  // times the squared logsumexp of each row
+};
+
+class RUSHLIGHT_API LinearCrossEntropyLossImpl : public Module {
+ public:
+  explicit LinearCrossEntropyLossImpl(LinearCrossEntropyLossOptions options);
+  LinearCrossEntropyLossImpl(int64_t in_features, int64_t num_classes)
+      : LinearCrossEntropyLossImpl(LinearCrossEntropyLossOptions(in_features, num_classes)) {}
+  Tensor forward(const Tensor& input, const Tensor& target);
+  LinearCrossEntropyLossOptions options;
+  Linear linear;  // weight (num_classes * d1 * ... * dK, in_features)
+  Tensor weight;  // (num_classes), or undefined
+};
+RUSHLIGHT_MODULE(LinearCrossEntropyLoss);
 
 struct NLLLossOptions {
   RUSHLIGHT_ARG(Tensor, weight) = {};
