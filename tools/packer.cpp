@@ -75,22 +75,22 @@ bool write_object(const Kernels& kernels, const LevelName& level, int number,
   if (read_file(list) == content && !read_file(path).empty()) {
     return false;
   }
-  std::unique_ptr<llvm::TargetMachine> target = codegen::make_target(level.level);
+  codegen::Generator generator(level.level);
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = codegen::lower(context, *target, units);
-  write_file(path, codegen::emit_object(*target, *module));
+  std::unique_ptr<llvm::Module> module = codegen::lower(context, generator.machine(), units);
+  write_file(path, generator.emit(*module));
   write_file(list, content);
   return true;
 }
 
 void write_table(const Kernels& kernels, const LevelName& level, const std::string& directory) {
-  std::unique_ptr<llvm::TargetMachine> target = codegen::make_target(level.level);
+  codegen::Generator generator(level.level);
   std::vector<codegen::PackedFunction> functions;
   for (const auto& [key, kernel] : kernels) {
     functions.push_back({key, symbol_of(key, level.text)});
   }
   write_file(directory + "/pack_" + level.text + "_table.o",
-             codegen::emit_pack_table(*target, "rushlight_pack_" + level.text, functions));
+             codegen::emit_pack_table(generator, "rushlight_pack_" + level.text, functions));
 }
 
 Kernels collect() {

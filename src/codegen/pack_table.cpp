@@ -7,14 +7,14 @@
 namespace rushlight::codegen {
 
 // Offsets, not addresses: the table then needs no work when the library is loaded.
-std::string emit_pack_table(llvm::TargetMachine& target, const std::string& name,
+std::string emit_pack_table(Generator& generator, const std::string& name,
                             std::vector<PackedFunction> functions) {
   std::sort(functions.begin(), functions.end(),
             [](const PackedFunction& a, const PackedFunction& b) { return a.key < b.key; });
   llvm::LLVMContext context;
   llvm::Module module("pack", context);
-  module.setTargetTriple(target.getTargetTriple().str());
-  module.setDataLayout(target.createDataLayout());
+  module.setTargetTriple(generator.machine().getTargetTriple().str());
+  module.setDataLayout(generator.machine().createDataLayout());
   llvm::Type* word = llvm::Type::getInt64Ty(context);
   llvm::StructType* entry = llvm::StructType::get(word, word);
   llvm::ArrayType* entries = llvm::ArrayType::get(entry, functions.size());
@@ -38,7 +38,7 @@ std::string emit_pack_table(llvm::TargetMachine& target, const std::string& name
   table->setInitializer(llvm::ConstantStruct::get(
       type,
       {llvm::ConstantInt::get(word, functions.size()), llvm::ConstantArray::get(entries, rows)}));
-  return emit_object(target, module);
+  return generator.emit(module);
 }
 
 }  // namespace rushlight::codegen

@@ -13,14 +13,14 @@
 namespace rushlight::codegen {
 namespace {
 
-// Machines and contexts are costly to make and must not be shared, so each thread keeps its own.
-llvm::TargetMachine& machine_of(Level level) {
-  thread_local std::unique_ptr<llvm::TargetMachine> machines[kLevelCount];
-  std::unique_ptr<llvm::TargetMachine>& machine = machines[static_cast<int>(level)];
-  if (!machine) {
-    machine = make_target(level);
+// Generators are costly to make and must not be shared, so each thread keeps its own.
+Generator& generator_of(Level level) {
+  thread_local std::unique_ptr<Generator> generators[kLevelCount];
+  std::unique_ptr<Generator>& generator = generators[static_cast<int>(level)];
+  if (!generator) {
+    generator = std::make_unique<Generator>(level);
   }
-  return *machine;
+  return *generator;
 }
 
 template <typename F>
@@ -39,9 +39,10 @@ bool compile(const loop::Kernel& kernel, const char* symbol, Level level, void* 
              Sink object, Sink error) {
   return guarded(context, error, [&] {
     llvm::LLVMContext llvm_context;
-    llvm::TargetMachine& machine = machine_of(level);
-    std::unique_ptr<llvm::Module> module = lower(llvm_context, machine, {{&kernel, symbol}});
-    std::string bytes = emit_object(machine, *module);
+    Generator& generator = generator_of(level);
+    std::unique_ptr<llvm::Module> module =
+        lower(llvm_context, generator.machine(), {{&kernel, symbol}});
+    std::string bytes = generator.emit(*module);
     object(context, bytes.data(), bytes.size());
   });
 }
@@ -51,7 +52,7 @@ bool print_ir(const loop::Kernel& kernel, const char* symbol, Level level, void*
   return guarded(context, error, [&] {
     llvm::LLVMContext llvm_context;
     std::unique_ptr<llvm::Module> module =
-        lower(llvm_context, machine_of(level), {{&kernel, symbol}});
+        lower(llvm_context, generator_of(level).machine(), {{&kernel, symbol}});
     std::string out;
     llvm::raw_string_ostream stream(out);
     module->print(stream, nullptr);

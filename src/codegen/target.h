@@ -18,15 +18,26 @@ struct Unit {
   std::string symbol;
 };
 
-// A target machine for `level`; the first call initialises LLVM. Not to be shared between threads.
-std::unique_ptr<llvm::TargetMachine> make_target(Level level);
+// LLVM's code generator for one level, set up once and run on many modules: to set up its passes
+// takes as long as to run them on a small kernel. Not to be shared between threads.
+class Generator {
+ public:
+  explicit Generator(Level level);  // the first one initialises LLVM
+  ~Generator();
+
+  const llvm::TargetMachine& machine() const { return *machine_; }
+  // The module's ELF object.
+  std::string emit(llvm::Module& module);
+
+ private:
+  struct Passes;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  std::unique_ptr<Passes> passes_;
+};
 
 // Lowers every unit into one module. Throws std::runtime_error where a kernel has no lowering.
 std::unique_ptr<llvm::Module> lower(llvm::LLVMContext& context, const llvm::TargetMachine& target,
                                     const std::vector<Unit>& units);
-
-// Runs LLVM's code generator over the module and returns the ELF object.
-std::string emit_object(llvm::TargetMachine& target, llvm::Module& module);
 
 struct PackedFunction {
   uint64_t key;
@@ -35,7 +46,7 @@ struct PackedFunction {
 
 // An object that defines `name`, a table of the functions (defined in other objects) by key, in the
 // form that runtime/kernel_pack.h reads.
-std::string emit_pack_table(llvm::TargetMachine& target, const std::string& name,
+std::string emit_pack_table(Generator& generator, const std::string& name,
                             std::vector<PackedFunction> functions);
 
 }  // namespace rushlight::codegen

@@ -129,6 +129,19 @@ TEST(KernelCache, EmitsObjectsForEveryTarget) {
   EXPECT_THROW(kernel_object(softmax(2), "pdp11"), Error);
 }
 
+// One generator serves all kernels of a thread.
+TEST(KernelCache, ObjectsDoNotDependOnWhatWasCompiledBefore) {
+  for (const char* level : {"x86-64-v3", "x86-64-v4", "aarch64"}) {
+    const std::string first = kernel_object(softmax(2), level);
+    const std::string other = kernel_object(softmax(1), level);
+    EXPECT_NE(first, other) << level;
+    EXPECT_EQ(kernel_object(softmax(2), level), first) << level;
+    std::string elsewhere;
+    std::thread([&] { elsewhere = kernel_object(softmax(1), level); }).join();
+    EXPECT_EQ(elsewhere, other) << level;
+  }
+}
+
 TEST(KernelCache, CompilesOnceForManyThreads) {
   loop::Kernel kernel = softmax(3);
   int64_t before = kernel_cache_stats().compiled;
