@@ -313,12 +313,14 @@ void Lowering::reduce_rest(std::vector<Lanes>& all, Value* start) {
   bind(axis, position);
   scope_.remaining = b_.CreateSub(last, position);
   scope_.full = b_.CreateICmpSGE(scope_.remaining, b_.getInt64(width_));
+  // The accumulators need the mask in any case.
+  Value* valid = lane_mask();
+  scope_.mask = has_masks_ && !repeats_lanes_ ? valid : nullptr;
   Nodes bodies;
   for (const Lanes& lanes : all) {
     bodies.push_back(lanes.node->inputs[0].node);
   }
   prepare(bodies, {});
-  Value* valid = lane_mask();
   bool stored = false;
   for (const Lanes& lanes : all) {
     DType dtype = lanes.node->dtype;

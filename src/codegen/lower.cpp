@@ -1,3 +1,5 @@
+#include <llvm/MC/MCSubtargetInfo.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <unordered_set>
@@ -16,20 +18,25 @@ std::unique_ptr<llvm::Module> lower(llvm::LLVMContext& context, const llvm::Targ
   auto module = std::make_unique<llvm::Module>("rushlight", context);
   module->setTargetTriple(target.getTargetTriple().str());
   module->setDataLayout(target.createDataLayout());
+  // Of 1-byte lanes too: AVX-512 with its part for bytes and words.
+  const bool has_masks =
+      target.getTargetTriple().isX86() && target.getMCSubtargetInfo()->checkFeatures("+avx512bw");
   for (const Unit& unit : units) {
-    Lowering(*module, *unit.kernel, unit.symbol).run();
+    Lowering(*module, *unit.kernel, unit.symbol, has_masks).run();
   }
   return module;
 }
 
-Lowering::Lowering(llvm::Module& module, const loop::Kernel& kernel, const std::string& symbol)
+Lowering::Lowering(llvm::Module& module, const loop::Kernel& kernel, const std::string& symbol,
+                   bool has_masks)
     : kernel_(kernel),
       analysis_(kernel),
       module_(module),
       context_(module.getContext()),
       b_(context_),
       a_(b_, module),
-      width_(analysis_.width()) {
+      width_(analysis_.width()),
+      has_masks_(has_masks) {
   llvm::Type* pointer = b_.getPtrTy();
   llvm::Type* word = b_.getInt64Ty();
   llvm::FunctionType* type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, word, word}, false);

@@ -5,7 +5,8 @@
 // A block of lanes that reaches past the end of the axis runs the same code as a full one: loads go
 // through a stack copy whose lanes past the end repeat the last valid element (so indices stay in
 // range), stores go through a stack copy of which only the valid part is written back. Hence tail
-// elements get the same bits, and each body is emitted once.
+// elements get the same bits, and each body is emitted once. Where the target has masks for all
+// lanes, they move the valid part at once, and stores need no copy.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -24,7 +25,8 @@ namespace rushlight::codegen {
 
 class Lowering {
  public:
-  Lowering(llvm::Module& module, const loop::Kernel& kernel, const std::string& symbol);
+  Lowering(llvm::Module& module, const loop::Kernel& kernel, const std::string& symbol,
+           bool has_masks);
   void run();
 
  private:
@@ -48,6 +50,7 @@ class Lowering {
     Value* remaining = nullptr;  // valid lanes of this block and after; null: the block is full
     Value* full = nullptr;       // i1: all lanes of this block are valid
     Value* lanes = nullptr;      // positions of the lanes, once computed
+    Value* mask = nullptr;       // of valid lanes, where loads and stores move them by it
   };
   class Saved;
 
@@ -125,6 +128,15 @@ class Lowering {
   Value* load(const Node* node);
   void load_group(const Nodes& loads);
   std::vector<Value*> load_vectors(const std::vector<Access>& loads);
+  struct Moved {  // a load that is on its way
+    Value* base;
+    Value* step = nullptr;  // null: contiguous
+    Value* copy = nullptr;
+    Value* vector = nullptr;
+  };
+  Value* load_masked(Value* base, DType memory, Value* mask);
+  void copy_tail(const std::vector<Access>& loads, std::vector<Moved>& items);
+  void choose_tail(const std::vector<Access>& loads, std::vector<Moved>& items, bool any_strided);
   void prefetch_rows(const Access& access, Value* base);
   Value* strided(const Access& access, Value* base, Value* step);
   const std::unordered_set<const Node*>& nodes();
@@ -140,9 +152,12 @@ class Lowering {
   Value* load_if_lanes(const Node* node, const LaneAddress& address, Value* mask, Value* other);
   Value* valid_lanes();  // i64: how many lanes of this block are valid
   Value* lane_mask();    // which
-  bool has_gathers();    // whether lanes past the end must hold indices that are in range
+  Value* lane_mask(Value* valid);
+  bool has_gathers();  // whether lanes past the end must hold indices that are in range
   void store_vector(const loop::Store& store, Value* raw, Value* target, Value* address);
   void store_contiguous(const std::vector<std::pair<const loop::Store*, Value*>>& stores);
+  void store_masked(const std::vector<std::pair<const loop::Store*, Value*>>& stores);
+  void store_lanes_at_once(const loop::Store& store, Value* raw, Value* target, Value* mask);
   void store_one(const loop::Store& store, Value* value, Value* mask);
   void store_lanes(const loop::Store& store, const LaneAddress& address, Value* value, Value* mask);
   Value* stored(const loop::Store& store, Value* old_raw, Value* value);
@@ -172,6 +187,7 @@ class Lowering {
   llvm::Function* function_;
   Block* entry_ = nullptr;
   int width_;
+  bool has_masks_;
   bool repeats_lanes_ = false;
   int column_axis_ = -1;  // the reduce axis that runs inside of the vector loop
   Staged staged_;

@@ -1,4 +1,5 @@
 // Addresses and loads.
+#include <algorithm>
 #include <stdexcept>
 
 #include "codegen/lowering.h"
@@ -27,12 +28,23 @@ llvm::Value* Lowering::valid_lanes() {
 }
 
 llvm::Value* Lowering::lane_mask() {
+  return scope_.mask ? scope_.mask : lane_mask(valid_lanes());
+}
+
+llvm::Value* Lowering::lane_mask(Value* valid) {
+  if (has_masks_) {
+    // As bits: `valid` ones, of which there is at least one.
+    Value* past = b_.CreateSub(b_.getInt64(64), valid);
+    Value* bits = b_.CreateLShr(b_.getInt64(~uint64_t{0}), past);
+    bits = b_.CreateTrunc(bits, b_.getIntNTy(static_cast<unsigned>(width_)));
+    return b_.CreateBitCast(bits, vector_of(b_.getInt1Ty()));
+  }
   llvm::SmallVector<llvm::Constant*, 32> numbers;
   for (int i = 0; i < width_; ++i) {
     numbers.push_back(b_.getInt32(i));
   }
-  Value* valid = b_.CreateTrunc(valid_lanes(), b_.getInt32Ty());
-  return b_.CreateICmpSLT(llvm::ConstantVector::get(numbers), b_.CreateVectorSplat(width_, valid));
+  Value* count = b_.CreateTrunc(valid, b_.getInt32Ty());
+  return b_.CreateICmpSLT(llvm::ConstantVector::get(numbers), b_.CreateVectorSplat(width_, count));
 }
 
 llvm::Value* Lowering::scaled(const Access& access, size_t dim, Value* index) {
@@ -184,17 +196,100 @@ llvm::Value* Lowering::strided(const Access& access, Value* base, Value* step) {
   return v;
 }
 
-// Raw vectors of accesses that are contiguous or strided. All share one test for a partial block.
+// The valid lanes of the last block as they lie in memory, at once.
+llvm::Value* Lowering::load_masked(Value* base, DType memory, Value* mask) {
+  // As integers: half vectors are no types of their own everywhere.
+  const unsigned bits = static_cast<unsigned>(element_size(memory)) * 8;
+  llvm::Type* type = vector_of(b_.getIntNTy(bits));
+  return b_.CreateMaskedLoad(type, base, llvm::Align(bits / 8), mask,
+                             llvm::Constant::getNullValue(type));
+}
+
+// Stack copies of what a partial block has of each access. Lanes past the end repeat the last
+// element where they may become indices, else they are 0.
+void Lowering::copy_tail(const std::vector<Access>& loads, std::vector<Moved>& items) {
+  Value* last = b_.CreateSub(scope_.remaining, b_.getInt64(1));
+  std::vector<size_t> one_by_one;
+  for (size_t i = 0; i < items.size(); ++i) {
+    llvm::Type* element = a_.memory_type(loads[i].memory);
+    items[i].copy = temporary(element, width_);
+    if (has_masks_ && !items[i].step) {
+      Value* mask = lane_mask(scope_.remaining);
+      Value* lanes = load_masked(items[i].base, loads[i].memory, mask);
+      if (repeats_lanes_) {
+        llvm::Type* whole = lanes->getType()->getScalarType();
+        Value* end = b_.CreateLoad(whole, b_.CreateGEP(element, items[i].base, last));
+        lanes = b_.CreateSelect(mask, lanes, a_.widen(end, width_));
+      }
+      b_.CreateAlignedStore(lanes, items[i].copy, llvm::Align(64));
+      continue;
+    }
+    one_by_one.push_back(i);
+    if (!repeats_lanes_) {
+      b_.CreateAlignedStore(llvm::Constant::getNullValue(vector_of(element)), items[i].copy,
+                            llvm::Align(64));
+    }
+  }
+  if (one_by_one.empty()) {
+    return;
+  }
+  count_loop(repeats_lanes_ ? b_.getInt64(width_) : scope_.remaining, [&](Value* k) {
+    Value* lane = repeats_lanes_ ? b_.CreateSelect(b_.CreateICmpSLT(k, last), k, last) : k;
+    for (size_t i : one_by_one) {
+      llvm::Type* element = a_.memory_type(loads[i].memory);
+      Value* offset = items[i].step ? b_.CreateMul(lane, items[i].step) : lane;
+      Value* v = b_.CreateLoad(element, b_.CreateGEP(element, items[i].base, offset));
+      b_.CreateStore(v, b_.CreateGEP(element, items[i].copy, k));
+    }
+  });
+}
+
+// Turns the items' bases into those of their copies where the block is partial; items that are
+// strided become vectors. All share one test.
+void Lowering::choose_tail(const std::vector<Access>& loads, std::vector<Moved>& items,
+                           bool any_strided) {
+  Block* tail = block("tail");
+  Block* joined = block("joined");
+  Block* full_end = b_.GetInsertBlock();
+  if (any_strided) {
+    Block* full = block("full");
+    branch(scope_.full, full, tail);
+    b_.SetInsertPoint(full);
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (items[i].step) {
+        items[i].vector = strided(loads[i], items[i].base, items[i].step);
+      }
+    }
+    full_end = b_.GetInsertBlock();
+    b_.CreateBr(joined);
+  } else {
+    branch(scope_.full, joined, tail);
+  }
+  b_.SetInsertPoint(tail);
+  copy_tail(loads, items);
+  std::vector<Value*> copies;
+  for (size_t i = 0; i < items.size(); ++i) {
+    copies.push_back(items[i].step
+                         ? b_.CreateLoad(vector_of(a_.memory_type(loads[i].memory)), items[i].copy)
+                         : items[i].copy);
+  }
+  Block* tail_end = b_.GetInsertBlock();
+  b_.CreateBr(joined);
+  b_.SetInsertPoint(joined);
+  for (size_t i = 0; i < items.size(); ++i) {
+    Value*& merged = items[i].step ? items[i].vector : items[i].base;
+    llvm::PHINode* phi = b_.CreatePHI(merged->getType(), 2);
+    phi->addIncoming(merged, full_end);
+    phi->addIncoming(copies[i], tail_end);
+    merged = phi;
+  }
+}
+
+// Raw vectors of accesses that are contiguous or strided.
 std::vector<llvm::Value*> Lowering::load_vectors(const std::vector<Access>& loads) {
-  struct Item {
-    Value* base;
-    Value* step = nullptr;  // null: contiguous
-    Value* copy = nullptr;
-    Value* vector = nullptr;
-  };
-  std::vector<Item> items;
+  std::vector<Moved> items;
   for (const Access& access : loads) {
-    Item item{pointer(access)};
+    Moved item{pointer(access)};
     if (analysis_.motion(access) != Motion::Contiguous) {
       item.step = lane_stride(access);
     } else {
@@ -202,65 +297,23 @@ std::vector<llvm::Value*> Lowering::load_vectors(const std::vector<Access>& load
     }
     items.push_back(item);
   }
-  bool partial = scope_.remaining != nullptr;
-  Value* valid = partial ? valid_lanes() : nullptr;
-  Block* tail = partial ? block("tail") : nullptr;
-  Block* joined = partial ? block("joined") : nullptr;
-  if (partial) {
-    Block* full = block("full");
-    branch(scope_.full, full, tail);
-    b_.SetInsertPoint(full);
-  }
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (items[i].step) {
-      items[i].vector = strided(loads[i], items[i].base, items[i].step);
-    }
-  }
-  if (partial) {
-    Block* full_end = b_.GetInsertBlock();
-    b_.CreateBr(joined);
-    b_.SetInsertPoint(tail);
-    for (size_t i = 0; i < items.size(); ++i) {
-      items[i].copy = temporary(a_.memory_type(loads[i].memory), width_);
-    }
-    // Lanes past the end repeat the last element where they may become indices, else they are 0.
-    Value* last = b_.CreateSub(valid, b_.getInt64(1));
-    for (size_t i = 0; i < items.size() && !repeats_lanes_; ++i) {
-      llvm::Type* type = vector_of(a_.memory_type(loads[i].memory));
-      b_.CreateAlignedStore(llvm::Constant::getNullValue(type), items[i].copy, llvm::Align(64));
-    }
-    count_loop(repeats_lanes_ ? b_.getInt64(width_) : valid, [&](Value* k) {
-      Value* lane = repeats_lanes_ ? b_.CreateSelect(b_.CreateICmpSLT(k, last), k, last) : k;
-      for (size_t i = 0; i < items.size(); ++i) {
-        llvm::Type* element = a_.memory_type(loads[i].memory);
-        Value* offset = items[i].step ? b_.CreateMul(lane, items[i].step) : lane;
-        Value* v = b_.CreateLoad(element, b_.CreateGEP(element, items[i].base, offset));
-        b_.CreateStore(v, b_.CreateGEP(element, items[i].copy, k));
-      }
-    });
-    std::vector<Value*> copies;
-    for (size_t i = 0; i < items.size(); ++i) {
-      copies.push_back(
-          items[i].step ? b_.CreateLoad(vector_of(a_.memory_type(loads[i].memory)), items[i].copy)
-                        : items[i].copy);
-    }
-    Block* tail_end = b_.GetInsertBlock();
-    b_.CreateBr(joined);
-    b_.SetInsertPoint(joined);
-    for (size_t i = 0; i < items.size(); ++i) {
-      Value*& merged = items[i].step ? items[i].vector : items[i].base;
-      llvm::PHINode* phi = b_.CreatePHI(merged->getType(), 2);
-      phi->addIncoming(merged, full_end);
-      phi->addIncoming(copies[i], tail_end);
-      merged = phi;
-    }
+  const bool any_strided = std::any_of(items.begin(), items.end(),
+                                       [](const Moved& item) { return item.step != nullptr; });
+  const bool masked = scope_.mask && !any_strided;
+  if (scope_.remaining && !masked) {
+    choose_tail(loads, items, any_strided);
   }
   std::vector<Value*> raw;
   for (size_t i = 0; i < items.size(); ++i) {
     llvm::Type* type = vector_of(a_.memory_type(loads[i].memory));
     llvm::Align align(static_cast<uint64_t>(element_size(loads[i].memory)));
-    raw.push_back(items[i].step ? items[i].vector
-                                : b_.CreateAlignedLoad(type, items[i].base, align));
+    if (items[i].step && !items[i].vector) {
+      items[i].vector = strided(loads[i], items[i].base, items[i].step);
+    }
+    raw.push_back(
+        items[i].step ? items[i].vector
+        : masked ? b_.CreateBitCast(load_masked(items[i].base, loads[i].memory, scope_.mask), type)
+                 : b_.CreateAlignedLoad(type, items[i].base, align));
   }
   return raw;
 }
@@ -331,6 +384,11 @@ llvm::Value* Lowering::load_if_moving(const Node* node, Value* mask, Value* othe
     Saved saved(*this);
     Value* raw = motion == Motion::Gather ? gather(access) : load_vectors({access})[0];
     finish(a_.from_memory(raw, access.memory));
+  } else if (motion == Motion::Contiguous && has_masks_) {
+    Value* lanes = scope_.remaining ? b_.CreateAnd(mask, lane_mask()) : mask;
+    Value* raw = load_masked(address.base, access.memory, lanes);
+    raw = b_.CreateBitCast(raw, vector_of(a_.memory_type(access.memory)));
+    finish(b_.CreateSelect(lanes, a_.from_memory(raw, access.memory), other));
   } else if (motion == Motion::Contiguous) {
     Block* whole = block("all");
     Block* lanes = block("lanes");

@@ -64,23 +64,24 @@ void Lowering::store_vector(const loop::Store& store, Value* raw, Value* target,
     b_.CreateAlignedStore(raw, address, align);
     return;
   }
+  // What is streamed waits for memory anyway, so the other branch is the one in line.
   Value* low = b_.CreateAnd(b_.CreatePtrToInt(target, b_.getInt64Ty()), stream.mask);
-  Value* bypass = b_.CreateIsNull(low);
-  if (scope_.remaining) {
-    bypass = b_.CreateAnd(bypass, scope_.full);
+  Value* stays = b_.CreateIsNotNull(low);
+  if (address != target) {
+    stays = b_.CreateOr(stays, b_.CreateNot(scope_.full));
   }
-  Block* past = block("past_caches");
   Block* cached = block("cached");
+  Block* past = block("past_caches");
   Block* done = block("vector_stored");
-  branch(bypass, past, cached);
+  branch(stays, cached, past);
+  b_.SetInsertPoint(cached);
+  b_.CreateAlignedStore(raw, address, align);
+  b_.CreateBr(done);
   b_.SetInsertPoint(past);
   const llvm::Align whole(static_cast<uint64_t>(std::min(bytes, 64)));
   llvm::StoreInst* stored = b_.CreateAlignedStore(raw, target, whole);
   stored->setMetadata(llvm::LLVMContext::MD_nontemporal,
                       llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
-  b_.CreateBr(done);
-  b_.SetInsertPoint(cached);
-  b_.CreateAlignedStore(raw, address, align);
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
 }
@@ -89,6 +90,10 @@ void Lowering::store_vector(const loop::Store& store, Value* raw, Value* target,
 // valid part is then written back.
 void Lowering::store_contiguous(const std::vector<std::pair<const loop::Store*, Value*>>& stores) {
   bool partial = scope_.remaining != nullptr;
+  if (partial && has_masks_) {
+    store_masked(stores);
+    return;
+  }
   std::vector<Value*> targets;
   std::vector<Value*> copies;
   for (const auto& [store, value] : stores) {
@@ -117,6 +122,45 @@ void Lowering::store_contiguous(const std::vector<std::pair<const loop::Store*, 
   });
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
+}
+
+// The same where masks move what is valid of a partial block.
+void Lowering::store_masked(const std::vector<std::pair<const loop::Store*, Value*>>& stores) {
+  std::vector<std::pair<Value*, Value*>> moves;  // from a vector, to an address
+  for (const auto& [store, value] : stores) {
+    moves.emplace_back(stored(*store, nullptr, a_.widen(value, width_)),
+                       pointer(analysis_.access(*store)));
+  }
+  if (scope_.mask) {
+    for (size_t i = 0; i < stores.size(); ++i) {
+      store_lanes_at_once(*stores[i].first, moves[i].first, moves[i].second, scope_.mask);
+    }
+    return;
+  }
+  Block* whole = block("whole");
+  Block* tail = block("tail");
+  Block* done = block("stored");
+  branch(scope_.full, whole, tail);
+  b_.SetInsertPoint(whole);
+  for (size_t i = 0; i < stores.size(); ++i) {
+    store_vector(*stores[i].first, moves[i].first, moves[i].second, moves[i].second);
+  }
+  b_.CreateBr(done);
+  b_.SetInsertPoint(tail);
+  Value* mask = lane_mask(scope_.remaining);
+  for (size_t i = 0; i < stores.size(); ++i) {
+    store_lanes_at_once(*stores[i].first, moves[i].first, moves[i].second, mask);
+  }
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
+// Of a raw vector, the lanes that the mask has.
+void Lowering::store_lanes_at_once(const loop::Store& store, Value* raw, Value* target,
+                                   Value* mask) {
+  const uint64_t bytes = element_size(kernel_.buffers[store.buffer].dtype);
+  llvm::Type* type = vector_of(b_.getIntNTy(static_cast<unsigned>(bytes) * 8));
+  b_.CreateMaskedStore(b_.CreateBitCast(raw, type), target, llvm::Align(bytes), mask);
 }
 
 void Lowering::store_one(const loop::Store& store, Value* value, Value* mask) {
@@ -155,6 +199,17 @@ void Lowering::store_one(const loop::Store& store, Value* value, Value* mask) {
     }
     store_lanes(store, address, value, mask);
     return;
+  }
+  if (has_masks_ && store.mode == StoreMode::Set) {
+    Value* lanes = mask ? a_.widen(mask, width_) : nullptr;
+    if (scope_.remaining) {
+      Value* valid = lane_mask();
+      lanes = lanes ? b_.CreateAnd(lanes, valid) : valid;
+    }
+    if (lanes) {
+      store_lanes_at_once(store, stored(store, nullptr, value), address.base, lanes);
+      return;
+    }
   }
   // A full block whose mask holds everywhere is stored at once, else lane by lane.
   Value* whole = scope_.full;
