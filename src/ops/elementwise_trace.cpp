@@ -28,6 +28,17 @@ Expr constant_of(const Scalar& number, DType dtype) {
   return convert_traced(made, dtype);
 }
 
+// One number would stand for those of all elements.
+void refuse_random(const Operator& op) {
+  for (const Argument& argument : op.schema.arguments) {
+    if (argument.type == SchemaType::Generator) {
+      fail(ErrorKind::Runtime, "", op.name(),
+           " draws random numbers, and a traced function is called once for all elements: index a "
+           "tensor of random numbers that was made before");
+    }
+  }
+}
+
 // The operands of a call whose tensors stand for expressions.
 class TracedOperands final : public ElementwiseOperands {
  public:
@@ -266,6 +277,7 @@ bool ElementTrace::fill_masked(Invocation& inv) {
 }
 
 bool ElementTrace::handles(Invocation& inv) {
+  refuse_random(*inv.op);
   bool any = false;
   for_each_tensor(inv.arguments, inv.argument_count,
                   [&](const Tensor& tensor) { any = any || is_symbol(tensor); });

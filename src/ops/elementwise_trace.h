@@ -4,7 +4,7 @@
 // that stand for expressions) append to their expressions instead of running. Every element-wise
 // operator takes part, by the body of its table entry; so do conversions, copies, constants like a
 // symbol, and indexing of a captured tensor by symbols, which becomes a Load. Other operators on
-// symbols are errors. Calls without symbols run as ever.
+// symbols are errors, and so are random numbers. Calls without symbols run as ever.
 #pragma once
 
 #include <memory>

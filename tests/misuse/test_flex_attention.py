@@ -132,6 +132,10 @@ def indexes_by_a_score(score, b, h, q, k):
     return torch.zeros(100)[score]
 
 
+def draws(score, b, h, q, k):
+    return score * torch.rand(())
+
+
 def reads_another_device(score, b, h, q, k):
     return score + torch.zeros(100, device="meta")[q]
 
@@ -153,6 +157,7 @@ FAR = torch.cat([torch.zeros(99, dtype=torch.long), torch.tensor([50])])
         (reads_too_far, IndexError, "'reads_too_far'.*index 99 is out of bounds.*size 50"),
         (reads_too_far_by_data, IndexError, "index 50 is out of bounds.*size 50"),
         (reads_too_low, IndexError, "index -449 is out of bounds.*size 400"),
+        (draws, RuntimeError, "'draws'.*rand draws random numbers"),
         (reads_part, RuntimeError, "indexed in only some of its dimensions"),
         (reads_another_device, RuntimeError, "captured a tensor on device meta"),
         (indexes_by_a_score, IndexError, "indices must be integers"),
