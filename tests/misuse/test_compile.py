@@ -195,6 +195,27 @@ def test_unknown_config():
             pass
 
 
+@pytest.mark.parametrize(
+    "module",
+    [
+        torch._dynamo.config,
+        torch._inductor.config,
+        torch._inductor.config.triton,
+        torch._functorch.config,
+        torch.compiler.config,
+    ],
+)
+def test_assigning_to_an_unknown_setting(module):
+    with pytest.raises(AttributeError, match="nonesuch"):
+        module.nonesuch = 1
+    assert not hasattr(module, "nonesuch")
+
+
+def test_patching_by_name_and_by_keyword():
+    with pytest.raises(AssertionError, match="both positional and keyword"):
+        torch._dynamo.config.patch("verbose", True, suppress_errors=True)
+
+
 def test_numbers_of_compile_workers():
     with pytest.raises(ValueError, match="compile_threads must be a positive int, got 0"):
         torch._inductor.config.compile_threads = 0

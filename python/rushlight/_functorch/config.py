@@ -9,7 +9,8 @@ others are kept for programs that set them.
 
 from __future__ import annotations
 
-import sys
+from rushlight._functorch import _other_settings
+from rushlight.utils._config_module import install_config_module
 
 activation_memory_budget: float = 1.0
 activation_memory_budget_runtime_estimator = "flops"
@@ -40,8 +41,4 @@ def check_budget(budget: object) -> float:
     return float(budget)
 
 
-def patch(arg1: object = None, arg2: object = None, **kwargs: object):
-    """Changes settings for a scope or a decorated function."""
-    from rushlight._dynamo.config import make_patch
-
-    return make_patch(sys.modules[__name__], arg1, arg2, kwargs)
+install_config_module(__name__, _other_settings)

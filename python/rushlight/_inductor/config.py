@@ -11,11 +11,12 @@ checked, so that a misspelled option is an error here as there.
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Callable
 
 from rushlight import _C
 from rushlight._functorch.config import check_budget
+from rushlight._inductor import _other_settings
+from rushlight.utils._config_module import ConfigModule, Group, install_config_module
 
 debug = False
 disable_progress = True
@@ -85,7 +86,7 @@ activation_memory_budget: float | None = None
 cpu_backend = "cpp"
 cuda_backend = "triton"
 
-triton = types.SimpleNamespace(
+triton = Group(
     cudagraphs=False,
     cudagraph_trees=True,
     cudagraph_skip_dynamic_graphs=False,
@@ -97,7 +98,7 @@ triton = types.SimpleNamespace(
     prefer_nd_tiling=False,
     max_tiles=None,
 )
-cpp = types.SimpleNamespace(
+cpp = Group(
     threads=-1,
     no_redundant_loops=True,
     simdlen=None,
@@ -108,7 +109,7 @@ cpp = types.SimpleNamespace(
     vec_isa_ok=None,
     enable_floating_point_contract_flag="off",
 )
-trace = types.SimpleNamespace(
+trace = Group(
     enabled=False,
     debug_dir=None,
     debug_log=False,
@@ -123,24 +124,9 @@ trace = types.SimpleNamespace(
 )
 
 
-def patch(arg1: object = None, arg2: object = None, **kwargs: object):
-    """Changes options for a scope or a decorated function."""
-    from rushlight._dynamo.config import make_patch
-
-    return make_patch(sys.modules[__name__], arg1, arg2, kwargs)
-
-
 def options() -> dict[str, object]:
-    """The options by name, `triton.cudagraphs` and the like too, with their defaults."""
-    found: dict[str, object] = {}
-    for name, value in globals().items():
-        if name.startswith("_") or name in ("types", "sys", "Callable", "annotations"):
-            continue
-        if isinstance(value, types.SimpleNamespace):
-            found.update({f"{name}.{key}": item for key, item in vars(value).items()})
-        elif not isinstance(value, (types.FunctionType, types.ModuleType, type)):
-            found[name] = value
-    return found
+    """The options by name, `triton.cudagraphs` and the like too, with what they are now."""
+    return sys.modules[__name__].shallow_copy_dict()
 
 
 def check(given: dict[str, object]) -> None:
@@ -170,7 +156,7 @@ def use(given: dict[str, object]) -> None:
         sys.modules[__name__].compile_threads = given["compile_threads"]
 
 
-class _Config(types.ModuleType):
+class _Config(ConfigModule):
     """The module, so that assigning to `compile_threads` starts or ends processes."""
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -181,4 +167,13 @@ class _Config(types.ModuleType):
         super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Config
+install_config_module(
+    __name__,
+    _other_settings,
+    {
+        "force_disable_caches": "rushlight.compiler.config.force_disable_caches",
+        "use_static_triton_launcher": f"{__name__}.use_static_cuda_launcher",
+        "strict_static_triton_launcher": f"{__name__}.strict_static_cuda_launcher",
+    },
+    _Config,
+)

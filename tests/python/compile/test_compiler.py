@@ -178,6 +178,24 @@ def test_force_backend():
     assert len(calls) == 1
 
 
+def test_settings_of_pytorch():
+    config = torch._dynamo.config
+    with config.patch(cache_size_limit=64):
+        assert config.recompile_limit == torch.compiler.config.recompile_limit == 64
+    assert config.cache_size_limit == 8
+    with torch._inductor.config.patch({"triton.store_cubin": True, "b2b_gemm_pass": True}):
+        assert torch._inductor.config.triton.store_cubin
+    assert torch._inductor.config.b2b_gemm_pass is False
+    options = {"loop_ordering_after_fusion": False, "cpp.dynamic_threads": True}
+    assert torch.compile(lambda x: x + 1, options=options)(torch.ones(1)).item() == 2
+    saved = config.save_config()
+    with config.patch("verbose", True):
+        assert config.get_config_copy()["verbose"]
+        config.load_config(saved)
+        assert not config.verbose
+    assert "check_budget" not in torch._functorch.config.to_dict()
+
+
 def test_config_disable():
     compiled = torch.compile(lambda x: x + 1)
     with torch._dynamo.config.patch(disable=True):
