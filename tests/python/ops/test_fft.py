@@ -91,6 +91,18 @@ def test_long_lines(n: int) -> None:
     close(fft.fft(c.t(), dim=0).t(), numpy.fft.fft(c.numpy()))
 
 
+@pytest.mark.parametrize("n", [2, 8, 9, 4096])
+def test_lines_of_one_element_seen_many_times(n: int) -> None:
+    line = torch.tensor([[0.5], [2.0]]).expand(2, n)
+    for transform in (torch.fft.fft, torch.fft.rfft, torch.fft.ihfft):
+        assert torch.allclose(transform(line), transform(line.contiguous()), atol=1e-4)
+    half = torch.randn(2, n // 2 + 1, dtype=torch.complex64, requires_grad=True)
+    torch.fft.irfft(half, n=n).sum().backward()  # its gradient is such lines
+    wanted = torch.zeros_like(half)
+    wanted[:, 0] = 1
+    assert torch.allclose(half.grad, wanted, atol=1e-4)
+
+
 def test_one_element_in_a_line_alone() -> None:
     """A line's result does not depend on the lines beside it."""
     x = real(40, 96)
