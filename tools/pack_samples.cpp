@@ -204,6 +204,7 @@ std::vector<loop::Kernel> sample_kernels() {
       }
     }
   }
+  run_sample_programs();
   record_kernels(nullptr);
   return kernels;
 }
