@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/copy.h"
+#include "ops/missing_gradient.h"
 #include "ops/operator.h"
 
 namespace rushlight {
@@ -272,13 +273,13 @@ RUSHLIGHT_OPERATORS(histogram) {
      kFunction | kMethod | kOut)
       .doc("How many elements lie between neighbouring edges, of which the last counts too.")
       .kernel(histogram_edges)
-      .not_differentiable();
+      .gradient("", missing_gradient);
   op("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, "
      "bool density=False) -> (Tensor hist, Tensor bin_edges)",
      kFunction | kMethod | kOut)
       .doc("How many elements lie in each of `bins` equal bins, and where those begin and end.")
       .kernel(histogram_even)
-      .not_differentiable();
+      .gradient("", missing_gradient);
   op("histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, "
      "bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
      kFunction)

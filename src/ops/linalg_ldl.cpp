@@ -4,6 +4,7 @@
 #include "kernels/copy.h"
 #include "kernels/linalg/ldl.h"
 #include "ops/linalg.h"
+#include "ops/missing_gradient.h"
 #include "ops/operator.h"
 
 namespace rushlight {
@@ -106,7 +107,7 @@ RUSHLIGHT_OPERATORS(linalg_ldl) {
      kFunction | kOut)
       .doc("L and the blocks of D of A = L D L^T, the rows exchanged, and where D is singular.")
       .kernel(factor)
-      .not_differentiable();
+      .gradient("", missing_gradient);
   op("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
      kFunction | kOut)
       .doc("L and the blocks of D of A = L D L^T, and the rows exchanged.")

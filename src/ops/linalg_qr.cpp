@@ -7,6 +7,7 @@
 #include "kernels/linalg/householder.h"
 #include "ops/gradient.h"
 #include "ops/linalg.h"
+#include "ops/missing_gradient.h"
 #include "ops/operator.h"
 
 namespace rushlight {
@@ -364,7 +365,7 @@ RUSHLIGHT_OPERATORS(linalg_qr) {
   op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", kFunction | kMethod | kOut)
       .doc("R on and above the diagonal and the Householder reflectors of Q below it.")
       .kernel(geqrf_of)
-      .not_differentiable()
+      .gradient("", missing_gradient)
       .casts_out();
   op("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", kFunction | kOut)
       .doc("The first columns of the product of Householder reflectors.")

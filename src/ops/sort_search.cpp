@@ -9,6 +9,7 @@
 #include "kernels/sort.h"
 #include "kernels/sort_key.h"
 #include "ops/dtype_checks.h"
+#include "ops/missing_gradient.h"
 #include "ops/operator.h"
 #include "ops/promotion.h"
 #include "runtime/parallel.h"
@@ -271,7 +272,7 @@ RUSHLIGHT_OPERATORS(sort_search) {
      kFunction | kMethod)
       .doc("How often each number from 0 on occurs, or the sum of its weights.")
       .kernel(bincount_of)
-      .not_differentiable();
+      .gradient("", missing_gradient);
   op("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, "
      "bool invert=False) -> Tensor",
      kFunction | kOut)

@@ -10,6 +10,7 @@
 #include "kernels/index.h"
 #include "kernels/sort.h"
 #include "kernels/sort_key.h"
+#include "ops/missing_gradient.h"
 #include "ops/operator.h"
 #include "ops/views.h"
 
@@ -167,7 +168,7 @@ RUSHLIGHT_OPERATORS(sort_unique) {
       .kernel([](const Tensor& self, bool, bool inverse, bool counts) {
         return unique_elements(self, false, inverse, counts, "unique");
       })
-      .not_differentiable();
+      .gradient("", missing_gradient);
   op("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
      kFunction)
       .doc("The distinct elements in ascending order; for each element, which of them it is.")
@@ -176,7 +177,7 @@ RUSHLIGHT_OPERATORS(sort_unique) {
             unique_elements(self, false, inverse, false, "unique");
         return std::tuple<Tensor, Tensor>(distinct, where);
       })
-      .not_differentiable();
+      .gradient("", missing_gradient);
   op("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, "
      "bool return_counts=False) -> (Tensor, Tensor, Tensor)",
      kFunction)
@@ -184,7 +185,7 @@ RUSHLIGHT_OPERATORS(sort_unique) {
       .kernel([](const Tensor& self, int64_t dim, bool, bool inverse, bool counts) {
         return unique_slices(self, dim, false, inverse, counts, "unique_dim");
       })
-      .not_differentiable();
+      .gradient("", missing_gradient);
   op("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
      "int? dim=None) -> (Tensor, Tensor, Tensor)",
      kFunction)
@@ -193,7 +194,7 @@ RUSHLIGHT_OPERATORS(sort_unique) {
         return dim ? unique_slices(self, *dim, true, inverse, counts, "unique_consecutive")
                    : unique_elements(self, true, inverse, counts, "unique_consecutive");
       })
-      .not_differentiable();
+      .gradient("", missing_gradient);
 }
 
 }  // namespace rushlight

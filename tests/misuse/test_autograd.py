@@ -108,3 +108,24 @@ def test_sparse_gradients():
     with pytest.raises(NotImplementedError, match="sparse gradients are not offered"):
         torch.embedding(table, at, sparse=True)
     assert torch.embedding(table.detach(), at, sparse=True).shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.unique(x, return_inverse=True, return_counts=True)[0],
+        lambda x: torch.unique(x, dim=0),
+        torch.unique_consecutive,
+        lambda x: torch.bincount(torch.tensor([0, 1]), x[0]),
+        lambda x: torch.histogram(x, 4).hist,
+        lambda x: torch.linalg.ldl_factor(x + x.mT).LD,
+        lambda x: torch.geqrf(x)[0],
+    ],
+)
+def test_derivatives_that_nobody_has_written(function):
+    """Results need a gradient, and backward says that there is none: it does not leave it out."""
+    x = torch.tensor([[1.0, 2.0], [2.0, 5.0]], requires_grad=True)
+    out = function(x)
+    assert out.requires_grad
+    with pytest.raises(NotImplementedError, match="the derivative for '.*' is not implemented"):
+        out.sum().backward()
