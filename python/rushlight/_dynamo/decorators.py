@@ -198,7 +198,16 @@ def maybe_mark_dynamic(t: object, index: int | list | tuple) -> None:
     _check_dims(t, index, "maybe_mark_dynamic")
 
 
-def mark_unbacked(t: object, index: int | list | tuple, **kwargs: object) -> None:
+def mark_unbacked(
+    t: object,
+    index: int | list | tuple,
+    hint_override: int | None = None,
+    strict: bool = False,
+    specialize_on: list | None = None,
+    shape_id: str | None = None,
+    min: int | None = None,
+    max: int | None = None,
+) -> None:
     """As mark_dynamic: sizes are never looked at for deciding what is compiled."""
     mark_dynamic(t, index)
 

@@ -59,7 +59,9 @@ def test_entry_points(monkeypatch):
     assert torch.compile(lambda x: x + 1, backend="from_a_package")(torch.ones(1)).item() == 2
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "eager_noexcept"])
+@pytest.mark.parametrize(
+    "backend", ["eager", "aot_eager", "eager_noexcept", "eager_debug", "aot_eager_decomp_partition"]
+)
 def test_debugging_back_ends(backend):
     def f(x):
         y = x.clone()

@@ -7,6 +7,7 @@ graph's operators one by one, for finding out whether a fault is capture's or th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from rushlight._dynamo.backends.registry import register_backend, register_debug_backend
@@ -39,6 +40,17 @@ def aot_eager(gm, example_inputs, **kwargs: object) -> Callable:
 
 
 aot_eager._runner = "interpreter"
+
+# PyTorch's differ in how its tracer traces and cuts graphs, of which there is nothing to choose here.
+for _name in (
+    "eager_debug",
+    "pre_dispatch_eager",
+    "aot_eager_decomp_partition",
+    "aot_eager_default_partitioner",
+):
+    _same = functools.partial(aot_eager)
+    _same._runner = "interpreter"
+    register_debug_backend(_same, name=_name)
 
 
 @register_debug_backend

@@ -64,3 +64,17 @@ def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")
     excluded = set(exclude_tags or ())
     names = [name for name, backend in _backends.items() if not excluded & set(backend._tags)]
     return sorted({*names, *_entry_points()})
+
+
+def set_default_backend(backend: str | Callable | None) -> None:
+    """torch.compiler.set_default_backend."""
+    from rushlight.compiler import set_default_backend as set_it
+
+    set_it(backend)
+
+
+def get_default_backend() -> str | Callable:
+    """torch.compiler.get_default_backend."""
+    from rushlight.compiler import get_default_backend as get_it
+
+    return get_it()
