@@ -41,7 +41,7 @@ def aot_eager(gm, example_inputs, **kwargs: object) -> Callable:
 
 aot_eager._runner = "interpreter"
 
-# PyTorch's differ in how its tracer traces and cuts graphs, of which there is nothing to choose here.
+# In PyTorch they differ in how graphs are traced and cut, of which there is nothing to choose here.
 for _name in (
     "eager_debug",
     "pre_dispatch_eager",
