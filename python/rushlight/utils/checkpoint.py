@@ -132,24 +132,29 @@ def set_device_states(devices, states, *, device_type: str | None = None) -> Non
         module.set_rng_state(state, device)
 
 
-class _RandomState:
-    """The state of the random numbers, to run twice on the same ones."""
+class _Surroundings:
+    """Autocast and, where wanted, the state of the random numbers, to run twice in the same."""
 
-    def __init__(self, keep: bool) -> None:
-        self.state = torch.get_rng_state() if keep else None
+    def __init__(self, keep_random: bool) -> None:
+        self.random = torch.get_rng_state() if keep_random else None
+        self.autocast = {
+            "enabled": torch.is_autocast_enabled("cpu"),
+            "dtype": torch.get_autocast_dtype("cpu"),
+            "cache_enabled": torch.is_autocast_cache_enabled(),
+        }
 
     @contextlib.contextmanager
     def restored(self):
-        """The kept state in a `with` block, and the present one again afterwards."""
-        if self.state is None:
-            yield
-            return
-        present = torch.get_rng_state()
-        torch.set_rng_state(self.state)
+        """What was kept, in a `with` block, and what is now again afterwards."""
+        present = None if self.random is None else torch.get_rng_state()
+        if present is not None:
+            torch.set_rng_state(self.random)
         try:
-            yield
+            with torch.autocast("cpu", **self.autocast):
+                yield
         finally:
-            torch.set_rng_state(present)
+            if present is not None:
+                torch.set_rng_state(present)
 
 
 class CheckpointFunction(torch.autograd.Function):
@@ -159,7 +164,7 @@ class CheckpointFunction(torch.autograd.Function):
     def forward(ctx, run_function, preserve_rng_state, *args):
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.random_state = _RandomState(preserve_rng_state)
+        ctx.surroundings = _Surroundings(preserve_rng_state)
         ctx.places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.inputs = [None if isinstance(value, Tensor) else value for value in args]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -181,7 +186,7 @@ class CheckpointFunction(torch.autograd.Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors):
             inputs[place] = tensor
         leaves = detach_variable(tuple(inputs))
-        with ctx.random_state.restored(), torch.enable_grad():
+        with ctx.surroundings.restored(), torch.enable_grad():
             outputs = ctx.run_function(*leaves)
         if isinstance(outputs, Tensor):
             outputs = (outputs,)
@@ -255,7 +260,7 @@ class _Run:
         self.function = function
         self.args = args
         self.kwargs = kwargs
-        self.random_state = _RandomState(preserve)
+        self.surroundings = _Surroundings(preserve)
         self.forward_context, self.recompute_context = context_fn()
         self.check = determinism_check == "default"
         self.early_stop = early_stop if _early_stop is None else _early_stop
@@ -287,7 +292,7 @@ class _Run:
             return tensor
 
         hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
-        with self.random_state.restored(), hooks, self.recompute_context, torch.enable_grad():
+        with self.surroundings.restored(), hooks, self.recompute_context, torch.enable_grad():
             try:
                 self.function(*self.args, **self.kwargs)
             except _Stop:

@@ -34,6 +34,27 @@ def test_gradients_are_the_same(reentrant):
 
 
 @FORMS
+@pytest.mark.parametrize("wide", [False, True])
+def test_autocast_is_that_of_the_first_run(reentrant, wide):
+    layer = nn.Linear(3, 3)
+
+    def step(run):
+        x = torch.ones(2, 3, requires_grad=True)
+        layer.weight.grad = None
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=not wide):
+            y = run(x)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=wide):  # backward's
+            y.float().square().sum().backward()
+        return y.dtype, x.grad.tolist(), layer.weight.grad.tolist()
+
+    def outer(x):
+        return layer(checkpoint(layer, x, use_reentrant=False).relu())
+
+    expected = step(lambda x: layer(layer(x).relu()))
+    assert step(lambda x: checkpoint(outer, x, use_reentrant=reentrant)) == expected
+
+
+@FORMS
 def test_the_function_runs_twice(reentrant):
     runs = []
 
