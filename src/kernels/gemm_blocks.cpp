@@ -23,12 +23,21 @@ int64_t block_bytes(bool tiled) {
 
 // The limits on slabs bound the memory for packed copies.
 constexpr int64_t kSlabElements = 2 << 20;
-constexpr int64_t kSlabDepth = 16 * kGemmDepth;
+
 // Where B stays packed for all of A, a packed copy of A should not leave the caches before its use.
 constexpr int64_t kNearElements = 512 << 10;
-constexpr int64_t kNearDepth = 4 * kGemmDepth;
 // Rows of A for which tiles of B are not worth keeping beyond the second-level cache.
 constexpr int64_t kFewRows = 512;
+
+// Depth of a slab, whole blocks of depth. `direct` where sums stay in C.
+template <typename T>
+int64_t slab_depth(const Product<T>& product, bool direct) {
+  constexpr int64_t kNear = 1152;
+  constexpr int64_t kFar = 4096;
+  const int64_t block = format_of(product, product.tiles != nullptr).depth;
+  return std::min(product.k, (direct ? kNear : kFar) / block * block);
+}
+
 // Multiplications that are worth a task of their own (about 5 us).
 constexpr int64_t kTaskWork = 1 << 18;
 
@@ -205,7 +214,7 @@ int64_t slab_cols(const Product<T>& product, int64_t elements, int64_t depth) {
 // Columns of C from `col` on, where sums may stay in C itself: B is packed once.
 template <typename T>
 void multiply_cols(const Product<T>& product, bool with_a, bool with_b, int64_t col, int64_t n) {
-  const int64_t depth = std::min(product.k, kNearDepth);
+  const int64_t depth = slab_depth(product, true);
   const int64_t m = with_a ? slab_rows(product, kNearElements, depth) : product.m;
   Slab<T> slab = {};
   slab.col = col;
@@ -228,7 +237,7 @@ void multiply_cols(const Product<T>& product, bool with_a, bool with_b, int64_t 
 template <typename T>
 void multiply_cols_apart(const Product<T>& product, bool with_a, bool with_b, int64_t col,
                          int64_t n) {
-  const int64_t depth = std::min(product.k, kSlabDepth);
+  const int64_t depth = slab_depth(product, false);
   const int64_t m = with_a ? slab_rows(product, kSlabElements, depth) : product.m;
   Slab<T> slab = {};
   slab.col = col;
@@ -257,7 +266,7 @@ void multiply_cols_apart(const Product<T>& product, bool with_a, bool with_b, in
 template <typename T>
 void multiply_few_rows(const Product<T>& product) {
   constexpr int64_t n = 256;
-  const int64_t depth = std::min(product.k, kNearDepth);
+  const int64_t depth = slab_depth(product, true);
   Slab<T> slab = {};
   slab.m = product.m;
   for (int64_t p = 0; p < product.k; p += depth) {
@@ -286,7 +295,7 @@ void multiply_blocks(const Product<T>& product) {
   }
   const bool with_a = product.tiles != nullptr || packs_a(product);
   const bool with_b = with_a || packs_b(product);
-  const int64_t depth = std::min(product.k, product.direct() ? kNearDepth : kSlabDepth);
+  const int64_t depth = slab_depth(product, product.direct());
   const int64_t most = with_b ? slab_cols(product, kSlabElements, depth) : product.n;
   for (int64_t j = 0; j < product.n; j += most) {
     const int64_t n = std::min(most, product.n - j);
