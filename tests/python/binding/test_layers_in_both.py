@@ -20,7 +20,7 @@ INITIALIZERS = cpp_headers.initializers()
 
 # Python's alone: where a tensor is placed, older spellings, and choices of how to compute.
 PYTHON_ONLY = {"self", "device", "dtype", "size_average", "reduce", "min_value", "max_value"}
-PYTHON_ONLY |= {"foreach", "differentiable", "fused", "capturable", "generator"}
+PYTHON_ONLY |= {"foreach", "differentiable", "fused", "capturable", "generator", "options"}
 PYTHON_ONLY |= {"decoupled_weight_decay"}  # makes an Adam an AdamW, which C++ has as a class
 PYTHON_ONLY |= {"return_indices"}  # C++ has forward_with_indices
 # Containers and optimizers take these as the first argument of their constructor.
