@@ -9,6 +9,7 @@
 #include "module.h"
 #include "ops/elementwise.h"
 #include "ops/operator.h"
+#include "tensor/wrapper.h"
 
 namespace rushlight::python {
 
@@ -222,7 +223,33 @@ void dispatch_door(Invocation& inv) {
   take_results(inv, result.get());
 }
 
-const bool installed = (install_door(kDispatchDoor, dispatch_door), true);
+// The number of a tensor whose class answers for it, or that a mode is asked for.
+bool answer_number(const Tensor& tensor, Scalar* number) {
+  if (!door_open() || dispatch_state.disabled) {
+    return false;
+  }
+  if (dispatch_state.modes.empty() && tensor.impl()->python == nullptr) {
+    return false;
+  }
+  GilAcquire lock;
+  Ref object = owned(wrap(tensor));
+  if (dispatch_state.modes.empty() && !has_dispatch(Py_TYPE(object.get()))) {
+    return false;
+  }
+  Ref module = owned(PyImport_ImportModule("rushlight._ops"));
+  Ref given = owned(PyObject_CallMethod(module.get(), "read_number", "O", object.get()));
+  if (!to_number(given.get(), number)) {
+    fail(ErrorKind::Type, "", "__torch_dispatch__ must give a number for _local_scalar_dense, not ",
+         type_name(given.get()));
+  }
+  return true;
+}
+
+const bool installed = [] {
+  install_door(kDispatchDoor, dispatch_door);
+  item_hook = answer_number;
+  return true;
+}();
 
 // ---- The face -----------------------------------------------------------------------------------
 
@@ -393,22 +420,6 @@ void settle_dispatch_class(PyTypeObject* type) {
         owned(PyObject_GetAttrString(extension_module(), "_disabled_torch_function_impl"));
     check(PyObject_SetAttr(reinterpret_cast<PyObject*>(type), name.get(), disabled.get()));
   }
-}
-
-Scalar read_number(PyObject* self) {
-  const Tensor& tensor = tensor_of(self);
-  const bool asked = !dispatch_state.modes.empty() || has_dispatch(Py_TYPE(self));
-  if (!asked || dispatch_state.disabled) {
-    return tensor.item();
-  }
-  Ref module = owned(PyImport_ImportModule("rushlight._ops"));
-  Ref number = owned(PyObject_CallMethod(module.get(), "read_number", "O", self));
-  Scalar value;
-  if (!to_number(number.get(), &value)) {
-    fail(ErrorKind::Type, "", "__torch_dispatch__ must give a number for _local_scalar_dense, not ",
-         type_name(number.get()));
-  }
-  return value;
 }
 
 }  // namespace rushlight::python

@@ -22,7 +22,5 @@ inline void meet_dispatch_class(PyTypeObject* type) {
 // Of a new class with a __torch_dispatch__ and no __torch_function__ of its own, whose tensors
 // would be asked twice: the latter is disabled.
 void settle_dispatch_class(PyTypeObject* type);
-// A tensor's number, which a mode or its class may give: aten._local_scalar_dense.
-Scalar read_number(PyObject* tensor);
 
 }  // namespace rushlight::python

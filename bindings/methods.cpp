@@ -1,6 +1,5 @@
 // Tensor's methods that ask for or change its description; the operators' come from the table.
 #include "core_call.h"
-#include "dispatch.h"
 #include "graph/capture.h"
 #include "module.h"
 
@@ -137,7 +136,7 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs)
 PyObject* method_item(PyObject* self, PyObject*) {
   return guarded([&] {
     const graph::Reading reading("Tensor.item()");
-    return check(scalar_object(read_number(self)));
+    return check(scalar_object(tensor_of(self).item()));
   });
 }
 

@@ -1,7 +1,6 @@
 // Tensor's arithmetic slots, over the operator table's functions and methods.
 #include <array>
 
-#include "dispatch.h"
 #include "graph/capture.h"
 #include "module.h"
 #include "op_function.h"
@@ -213,7 +212,7 @@ PyObject* item_object(PyObject* self, const char* kind) {
          "only one element tensors can be converted to Python scalars: ", kind, "() got shape ",
          tensor.sizes());
   }
-  return scalar_object(read_number(self));
+  return scalar_object(tensor.item());
 }
 
 // Calls type.__name__ through the override door where the tensor is of an overriding class.
@@ -234,7 +233,7 @@ int bool_slot(PyObject* self) {
            tensor.numel() == 0 ? "no values" : "more than one value", " is ambiguous");
     }
     const graph::Reading reading("bool(tensor)");
-    return PyBool_FromLong(read_number(self).to_bool());
+    return PyBool_FromLong(tensor.item().to_bool());
   }));
   return result ? result.get() == Py_True : -1;
 }
@@ -263,7 +262,7 @@ PyObject* index_slot(PyObject* self) {
            "only integer tensors of a single element can be converted to an index");
     }
     const graph::Reading reading("a tensor as an index");
-    return check(PyLong_FromLongLong(read_number(self).to_int()));
+    return check(PyLong_FromLongLong(tensor.item().to_int()));
   });
 }
 

@@ -1,5 +1,6 @@
 // Tensor's attributes that read or change its description.
 #include "core_call.h"
+#include "dispatch.h"
 #include "module.h"
 
 namespace rushlight::python {
@@ -71,7 +72,10 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
 }
 
 PyObject* get_data(PyObject* self, void*) {
-  return reading(self, [](const Tensor& t) {
+  return reading(self, [self](const Tensor& t) {
+    if (has_dispatch(Py_TYPE(self))) {
+      return wrap(call_named("detach", t));  // the class says what that is
+    }
     Tensor apart = t.detach();
     apart.impl()->set(TensorImpl::kUnversioned, true);
     return wrap(std::move(apart));

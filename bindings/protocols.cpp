@@ -2,7 +2,6 @@
 #include <rushlight/printing.h>
 
 #include "core_call.h"
-#include "dispatch.h"
 #include "graph/capture.h"
 #include "module.h"
 #include "override.h"
@@ -119,7 +118,7 @@ PyObject* method_format(PyObject* self, PyObject* spec) {
   const Tensor& tensor = tensor_of(self);
   return guarded([&] {
     if (tensor.dim() == 0 && !tensor.is_meta() && Py_TYPE(self) == tensor_type) {
-      Ref item = owned(scalar_object(read_number(self)));
+      Ref item = owned(scalar_object(tensor.item()));
       return check(PyObject_Format(item.get(), spec));
     }
     if (PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0) {
@@ -136,7 +135,7 @@ PyObject* method_complex(PyObject* self, PyObject*) {
     if (tensor.numel() != 1) {
       fail(ErrorKind::Value, "", "only one element tensors can be converted to Python scalars");
     }
-    auto value = read_number(self).to_complex();
+    auto value = tensor.item().to_complex();
     return check(PyComplex_FromDoubles(value.real(), value.imag()));
   });
 }

@@ -7,6 +7,7 @@
 #include "autograd/node_run.h"
 #include "autograd/operators.h"
 #include "ops/invocation.h"
+#include "tensor/wrapper.h"
 
 namespace rushlight::autograd {
 namespace {
@@ -51,11 +52,6 @@ bool is_laid_out_like(const Tensor& gradient, const TensorImpl& leaf) {
     return gradient.is_contiguous();
   }
   return IntArrayRef(leaf.strides) == gradient.strides();
-}
-
-// A tensor of a class that answers for it (__torch_dispatch__): there are no elements to copy.
-bool is_wrapper(const Tensor& tensor) {
-  return !(tensor.device() == tensor.storage()->device);
 }
 
 Tensor first_grad(Tensor gradient, const TensorImpl& leaf) {

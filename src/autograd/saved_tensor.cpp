@@ -2,6 +2,7 @@
 
 #include "autograd/meta.h"
 #include "ops/invocation.h"
+#include "ops/operator.h"
 
 namespace rushlight::autograd {
 
@@ -71,6 +72,12 @@ std::string tensor_type(const Tensor& tensor) {
 }
 
 Tensor bare_alias(const Tensor& tensor) {
+  if ((thread_state.doors & kDispatchDoor) != 0) {
+    // An operator, so that a class makes one of its own and modes know what it is.
+    static const Operator& detach = find_operator("detach");
+    DoorGuard unrecorded(0, kAutogradDoor);
+    return call(detach, {Value::borrow(tensor)});
+  }
   return make_view(tensor, tensor.sizes(), tensor.strides(), tensor.storage_offset());
 }
 

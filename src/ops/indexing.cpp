@@ -10,6 +10,7 @@
 #include "ops/operator.h"
 #include "ops/view_body.h"
 #include "ops/views.h"
+#include "ops/watched.h"
 #include "ops/written.h"
 #include "tensor/geometry.h"
 
@@ -98,7 +99,7 @@ Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& 
          "tensor with ",
          value.dim(), " dimension(s).");
   }
-  if (value.requires_grad() || thread_state.capture != 0) {
+  if (value.requires_grad() || is_watched()) {
     return where(mask, to(value, self.dtype()), self);
   }
   return masked_fill(self, mask, value.item());
@@ -232,22 +233,23 @@ RUSHLIGHT_OPERATORS(indexing) {
           g.set(2, index(g.grad(), g.tensors(1)));
         }
       });
-  op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-     kFunction | kMethod | kInplace)
-      .doc("A number where the mask holds, else the tensor's own elements.")
-      .kernel_into(masked_fill_body)
-      .gradient("mask", [](Gradient& g) { g.set(0, masked_fill(g.grad(), g.tensor(1), 0)); });
+  // Before the form with a number, which a 0-dim tensor fits too.
   two_form_composition(op("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
                           kFunction | kMethod | kInplace),
                        masked_fill_tensor,
                        [](const Tensor& self, const Tensor& mask, const Tensor& value) {
-                         if (value.requires_grad() || thread_state.capture != 0) {
+                         if (value.requires_grad() || is_watched()) {
                            copy_(self, masked_fill_tensor(self, mask, value));
                          } else {
                            masked_fill_(self, mask, value.item());
                          }
                        })
       .doc("The number of a 0-dim tensor where the mask holds.");
+  op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+     kFunction | kMethod | kInplace)
+      .doc("A number where the mask holds, else the tensor's own elements.")
+      .kernel_into(masked_fill_body)
+      .gradient("mask", [](Gradient& g) { g.set(0, masked_fill(g.grad(), g.tensor(1), 0)); });
   op("masked_select(Tensor self, Tensor mask) -> Tensor", kFunction | kMethod | kOut)
       .doc("The elements where the mask holds, in row-major order.")
       .kernel_into(strict_outputs(box(masked_read)))

@@ -8,6 +8,7 @@
 #include "ops/operator.h"
 #include "ops/view_body.h"
 #include "ops/views.h"
+#include "ops/watched.h"
 #include "ops/written.h"
 #include "tensor/geometry.h"
 
@@ -170,7 +171,7 @@ void index_fill_in(const Tensor& target, int64_t dim, const Tensor& index, Scala
 Tensor index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index,
                          const Tensor& value) {
   check_fill_rank(value);
-  if (!value.requires_grad()) {
+  if (!value.requires_grad() && !is_watched()) {
     return index_fill(self, dim, index, value.item());
   }
   // By a mask, in which a position that is named twice counts once.
@@ -292,25 +293,26 @@ RUSHLIGHT_OPERATORS(indexing_select) {
           g.set(3, reshape(index_select(g.grad(), g.integer(1), g.tensor(2)), g.sizes(3)));
         }
       });
-  op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-     kFunction | kMethod | kInplace)
-      .doc("A number in the slices at the given indices.")
-      .kernel_into(written(check_index_fill, index_fill_in, Overlap::Allow, Fresh::AsGiven))
-      .gradient("index",
-                [](Gradient& g) { g.set(0, index_fill(g.grad(), g.integer(1), g.tensor(2), 0)); });
+  // Before the form with a number, which a 0-dim tensor fits too.
   two_form_composition(
       op("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
          kFunction | kMethod | kInplace),
       index_fill_tensor,
       [](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
         check_fill_rank(value);
-        if (value.requires_grad()) {
+        if (value.requires_grad() || is_watched()) {
           copy_(self, index_fill_tensor(self, dim, index, value));
         } else {
           index_fill_(self, dim, index, value.item());
         }
       })
       .doc("The number of a 0-dim tensor in the slices at the given indices.");
+  op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+     kFunction | kMethod | kInplace)
+      .doc("A number in the slices at the given indices.")
+      .kernel_into(written(check_index_fill, index_fill_in, Overlap::Allow, Fresh::AsGiven))
+      .gradient("index",
+                [](Gradient& g) { g.set(0, index_fill(g.grad(), g.integer(1), g.tensor(2), 0)); });
   op("take(Tensor self, Tensor index) -> Tensor", kFunction | kMethod | kOut)
       .doc("The elements at positions of the flattened tensor.")
       .kernel_into(strict_outputs(box(take_elements)))

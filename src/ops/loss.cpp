@@ -9,7 +9,9 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
+#include "ops/watched.h"
 #include "ops/wide_gradient.h"
+#include "tensor/wrapper.h"
 
 namespace rushlight {
 
@@ -24,7 +26,7 @@ namespace {
 
 // Every target must be a class, or ignore_index.
 void check_targets(std::string_view op, const Tensor& target, int64_t classes, int64_t ignored) {
-  if (target.is_meta()) {
+  if (target.is_meta() || is_wrapper(target)) {
     return;
   }
   Tensor flat = contiguous(target);
@@ -187,7 +189,7 @@ Tensor cross_entropy_of(const Tensor& self, const Tensor& target, const Tensor& 
     return mean(loss);
   }
   Tensor counted = sum(ne(target, Scalar(ignore_index)));
-  if (thread_state.capture != 0) {
+  if (is_watched()) {
     return div(sum(loss), counted);
   }
   return div(sum(loss), Scalar(counted.item().to_double()));

@@ -105,3 +105,24 @@ def test_mistakes():
         make_fx(torch.sin, tracing_mode="symbolic")
     with pytest.raises(RuntimeError, match="get value out of a tracing tensor"):
         make_fx(lambda x: x * x.sum().item())(torch.ones(2))
+
+
+def test_numbers_that_compositions_read_are_not_frozen():
+    scores, target = torch.randn(4, 3), torch.tensor([0, 2, -100, 1])
+    loss = nn.functional.cross_entropy
+    module = make_fx(lambda x, y: loss(x, y))(scores, target)
+    other = torch.tensor([-100, -100, 1, 1])  # another count of targets that are not left out
+    torch.testing.assert_close(module(scores, other), loss(scores, other))
+
+    mask, value = torch.tensor([True, False]), torch.tensor(5.0)
+    for function in (
+        lambda x, v: x.masked_fill(mask, v),
+        lambda x, v: x.clone().masked_fill_(mask, v),
+        lambda x, v: x.index_fill(0, torch.tensor([1]), v),
+        lambda x, v: x.clone().index_fill_(0, torch.tensor([1]), v),
+    ):
+        module = make_fx(function)(torch.zeros(2), value)
+        again = torch.tensor(7.0)
+        assert torch.equal(module(torch.ones(2), again), function(torch.ones(2), again))
+    with pytest.raises(RuntimeError, match="get value out of a tracing tensor"):
+        make_fx(lambda x, at: x.narrow(0, at, 2))(torch.rand(5), torch.tensor(1))

@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rushlight import _C, Tensor, fx, ops
+from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.utils._python_dispatch import (
     TorchDispatchMode,
     _get_current_dispatch_mode_stack,
 )
-from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_map_only, tree_unflatten
 
 __all__ = ["ProxyTorchDispatchMode", "get_proxy_mode", "make_fx"]
 
@@ -201,8 +202,8 @@ def make_fx(
     """make_fx(f)(*args): a GraphModule of the aten operators that f(*args) calls.
 
     decomposition_table: functions to call in the place of operators. pre_dispatch: the operators
-    that f calls rather than those that these are made of. tracing_mode: "real"; "fake" is taken for
-    "real", which gives the same graph; "symbolic" is not supported.
+    that f calls rather than those that these are made of. tracing_mode: "real" runs f; "fake" does
+    so for its shapes alone; "symbolic" is not supported.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
@@ -214,6 +215,11 @@ def make_fx(
         )
 
     def wrapped(*args: Any) -> fx.GraphModule:
+        if tracing_mode == "fake":
+            fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+            args = tree_map_only(Tensor, fake_mode.from_tensor, args)
+            with fake_mode:
+                return _trace(f, args, decomposition_table, pre_dispatch)
         return _trace(f, args, decomposition_table, pre_dispatch)
 
     return wrapped
