@@ -183,8 +183,9 @@ void tensor_dealloc(PyObject* self) {
     return;
   }
   TensorObject* object = as_object(self);
+  // Also where the collector has taken the __dict__ that it was tracked for.
+  PyObject_GC_UnTrack(self);
   if (object->dict != nullptr || object->weakrefs != nullptr) {
-    PyObject_GC_UnTrack(self);
     if (object->weakrefs != nullptr) {
       PyObject_ClearWeakRefs(self);
     }

@@ -141,3 +141,21 @@ def test_attributes_refuse_values_of_other_types():
         x.data = 3
     with pytest.raises(AttributeError, match="not writable"):
         x.shape = (1, 2)
+
+
+def test_a_tensor_that_the_collector_took_is_reused_once():
+    class Holder:
+        pass
+
+    gc.collect()
+    for _ in range(8):
+        tensor = torch.ones(2)
+        tensor.holder = None  # known to the collector before the holder, so cleared before it
+        tensor.holder = holder = Holder()
+        holder.tensor = tensor
+        del tensor, holder
+        for _ in range(3):  # what the first one frees must not be there for the next
+            gc.collect()
+    fresh = [torch.ones(i) for i in range(32)]
+    assert len({id(tensor) for tensor in fresh}) == 32
+    assert [tensor.shape for tensor in fresh] == [(i,) for i in range(32)]
