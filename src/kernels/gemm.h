@@ -2,7 +2,8 @@
 //
 // Results have the same bits for any number of threads: each element of C is one chain of fused
 // multiply-adds in ascending k, cut at fixed multiples of a block, wherever it lies in C. Halves on
-// a CPU with matrix tiles are added up as those do (gemm_tiles.h), by blocks as fixed.
+// a CPU with matrix tiles, and f32 where MatmulPrecision asks for them, are added up as those do
+// (gemm_tiles.h), by blocks as fixed.
 // Matrices are borrowed pointers; C must not overlap A, B or the addend, save that the addend may
 // be C itself. Sizes must be non-negative, strides are in elements and may be zero or negative.
 #pragma once

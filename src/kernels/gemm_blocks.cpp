@@ -220,10 +220,7 @@ void multiply_cols(const Product<T>& product, bool with_a, bool with_b, int64_t 
   slab.col = col;
   slab.n = n;
   for (int64_t p = 0; p < product.k; p += depth) {
-    slab.depth_start = p;
-    slab.k = std::min(depth, product.k - p);
-    slab.first = p == 0;
-    slab.last = p + slab.k == product.k;
+    slab.take_depth(p, depth, product.k);
     for (int64_t i = 0; i < product.m; i += m) {
       slab.row = i;
       slab.m = std::min(m, product.m - i);
@@ -249,10 +246,7 @@ void multiply_cols_apart(const Product<T>& product, bool with_a, bool with_b, in
       slab.sums = c_scratch->get<T>(slab.m * slab.n);
     }
     for (int64_t p = 0; p < product.k; p += depth) {
-      slab.depth_start = p;
-      slab.k = std::min(depth, product.k - p);
-      slab.first = p == 0;
-      slab.last = p + slab.k == product.k;
+      slab.take_depth(p, depth, product.k);
       const bool b_stays = slab.b != nullptr && product.k == depth && i > 0;
       pack_slab(product, with_a, with_b && !b_stays, &slab);
       multiply_slab(product, slab);
@@ -270,10 +264,7 @@ void multiply_few_rows(const Product<T>& product) {
   Slab<T> slab = {};
   slab.m = product.m;
   for (int64_t p = 0; p < product.k; p += depth) {
-    slab.depth_start = p;
-    slab.k = std::min(depth, product.k - p);
-    slab.first = p == 0;
-    slab.last = p + slab.k == product.k;
+    slab.take_depth(p, depth, product.k);
     for (int64_t j = 0; j < product.n; j += n) {
       slab.col = j;
       slab.n = std::min(n, product.n - j);

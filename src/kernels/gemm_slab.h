@@ -54,6 +54,14 @@ struct Slab {
   T* sums = nullptr;  // partial sums of C where C is not direct and depth takes several slabs
   bool first;
   bool last;
+
+  // Takes the next `depth` steps of all, from `start` on.
+  void take_depth(int64_t start, int64_t depth, int64_t all) {
+    depth_start = start;
+    k = depth < all - start ? depth : all - start;
+    first = start == 0;
+    last = start + k == all;
+  }
 };
 
 // Whether factors are packed where the product is made of chains.
