@@ -103,7 +103,7 @@ class _Exporter:
         offset = tensor.storage_offset()
         if own == base and offset == node.meta.get("offset", _offset(self._nodes[storage][1])):
             return node
-        made = self._graph.call_function(
+        made = self._graph._call_operator(
             ops.aten.as_strided.default, (node, list(own.shape), list(own.stride), offset)
         )
         made.meta["tensor_meta"] = own

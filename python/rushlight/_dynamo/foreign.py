@@ -53,7 +53,7 @@ class _Builder:
         return fx.GraphModule({}, self._graph)
 
     def _call(self, target: Callable, args: tuple, kwargs: dict | None = None) -> fx.Node:
-        node = self._graph.call_function(target, args, kwargs or {})
+        node = self._graph._call_operator(target, args, kwargs)
         if self._trace is not None:
             node.stack_trace = self._trace
         return node

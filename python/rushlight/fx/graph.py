@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
+import copy
 import keyword
 import re
+import warnings
 from collections.abc import Callable, Iterator
 
-from rushlight.fx.codegen import PythonCode, Writer
-from rushlight.fx.node import Node, map_arg
+from rushlight.fx._writer import Writer
+from rushlight.fx.codegen import CodeGen, PythonCode
+from rushlight.fx.node import _LEGAL_OPS, Node, map_arg
+from rushlight.nn.modules.module import Module
 
 _MISSING = object()
-
-
-class CodeGen:
-    """What writes a graph's code; kept for programs that ask for the class."""
 
 
 class _Namespace:
@@ -40,7 +41,7 @@ class _Namespace:
 
 # Names that the code of a graph may use for what they mean elsewhere.
 _RESERVED = frozenset(
-    {"self", "torch", "device", "inf", "nan", "NoneType", "operator"}
+    {"torch", "device", "inf", "nan", "NoneType", "fx_pytree", "pytree"}
     | {name for name in dir(builtins) if not name.startswith("_")}
 )
 
@@ -94,9 +95,18 @@ class Graph:
         self._len = 0
         self._namespace = _Namespace()
         self._insert = self._root.prepend
-        self.owning_module = owning_module
+        self._owning_module = owning_module
         self._tracer_cls = tracer_cls
         self._codegen = CodeGen()
+
+    @property
+    def owning_module(self) -> object:
+        """The module that it is the graph of, or None."""
+        return self._owning_module
+
+    @owning_module.setter
+    def owning_module(self, module: object) -> None:
+        self._owning_module = module
 
     @property
     def nodes(self) -> _NodeList:
@@ -111,7 +121,9 @@ class Graph:
         return found[0]
 
     def find_nodes(self, *, op: str, target: object = None, sort: bool = True) -> list[Node]:
-        """The nodes of this kind, and of this target where one is given."""
+        """The nodes of this kind, and of this target, which has to be given for functions."""
+        if op == "call_function" and target is None:
+            raise AssertionError("target must not be None for call_function op")
         return [
             node
             for node in self.nodes
@@ -140,13 +152,9 @@ class Graph:
     def _target_name(self, op: str, target: object) -> str:
         if op == "output":
             return "output"
-        packet = getattr(target, "overloadpacket", None)
-        if isinstance(target, str):
-            name = target
-        elif packet is not None:
-            name = packet.__name__
-        else:
-            name = getattr(target, "__name__", type(target).__name__)
+        name = target if isinstance(target, str) else getattr(target, "__name__", None)
+        if name is None:
+            name = type(target).__name__
         if name.startswith("__") and name.endswith("__"):
             name = name[2:-2]
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace(".", "_")).lower()
@@ -159,7 +167,15 @@ class Graph:
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:
-        """Adds the reading of an attribute of the module."""
+        """Adds the reading of an attribute of the module; warns where it has none of this name."""
+        if self.owning_module is not None and not _has(self.owning_module, qualified_name):
+            warnings.warn(
+                "Attempted to insert a get_attr Node with no underlying reference in the owning "
+                "GraphModule! Call GraphModule.add_submodule to add the necessary submodule, "
+                "GraphModule.add_parameter to add the necessary Parameter, or "
+                "nn.Module.register_buffer to add the necessary buffer",
+                stacklevel=2,
+            )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
@@ -169,7 +185,9 @@ class Graph:
         kwargs: dict | None = None,
         type_expr: object = None,
     ) -> Node:
-        """Adds a call of a submodule."""
+        """Adds a call of a submodule. AttributeError where the owning module has none there."""
+        if self.owning_module is not None:
+            self.owning_module.get_submodule(module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def call_method(
@@ -192,6 +210,11 @@ class Graph:
     ) -> Node:
         """Adds a call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def _call_operator(self, operator: Callable, args: tuple, kwargs: dict | None = None) -> Node:
+        """Adds a call of an aten operator, under a name that leaves out which form it is."""
+        packet = getattr(operator, "overloadpacket", operator)
+        return self.call_function(operator, args, kwargs, name=packet.__name__)
 
     def output(self, result: object, type_expr: object = None) -> Node:
         """Adds the output."""
@@ -225,6 +248,7 @@ class Graph:
 
     def __deepcopy__(self, memo: dict) -> Graph:
         made = Graph(tracer_cls=self._tracer_cls)
+        made._codegen = copy.deepcopy(self._codegen)
         memo[id(self)] = made
         result = made.graph_copy(self, {}, return_output_node=True)
         if result is not None:
@@ -290,20 +314,29 @@ class Graph:
         seen: set[Node] = set()
         names: set[str] = set()
         for node in self.nodes:
+            if node.op not in _LEGAL_OPS:
+                raise RuntimeError(f"Node {node} had unknown opcode {node.op}!")
+            if node.graph is not self:
+                raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
             for source in node.all_input_nodes:
                 if source.graph is not self:
-                    raise RuntimeError(f"Argument '{source}' of Node '{node}' is of another graph")
+                    raise RuntimeError(
+                        f"Argument '{source}' of Node '{node}' does not belong to this Graph, but "
+                        "was used as an argument! If you are copying nodes from another graph, make"
+                        f" sure to use ``arg_transform`` on node_copy() to remap values\n{self}"
+                    )
                 if source not in seen:
                     raise RuntimeError(
                         f"Argument '{source}' of Node '{node}' was used before it has been "
-                        "defined! Please check that Nodes in the graph are topologically ordered"
+                        "defined! Please check that Nodes in the graph are topologically "
+                        f"ordered\n{self}"
                     )
             if node.name in names:
                 raise RuntimeError(f"Node redefined name {node.name}!")
             seen.add(node)
             names.add(node.name)
             if node.op in ("get_attr", "call_module") and self.owning_module is not None:
-                _attribute(self.owning_module, node.target)
+                _check_target(self.owning_module, node)
 
     # ---- Text ----------------------------------------------------------------------------------
 
@@ -319,34 +352,102 @@ class Graph:
             (
                 node.op,
                 node.name,
-                node._pretty_print_target(node.target),
+                str(node.target),
                 str(node.args),
                 str(node.kwargs),
             )
             for node in self.nodes
         ]
-        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        # As tabulate sets them: a column is wider than its title.
+        widths = [max(len(rows[0][i]) + 2, *(len(row[i]) for row in rows)) for i in range(5)]
         for number, row in enumerate(rows):
             print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
             if number == 0:
                 print("  ".join("-" * width for width in widths))
 
     def python_code(
-        self, root_module: str = "self", *, verbose: bool = False, **kwargs: object
+        self,
+        root_module: str,
+        *,
+        verbose: bool = False,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        expanded_def: bool = False,
+        record_func: bool = False,
+        additional_meta: list[str] | None = None,
     ) -> PythonCode:
-        """The source of `forward`. verbose: with the types of tensors and where nodes came from.
+        """The source of `forward`, in which `root_module` is the name of the module.
 
-        With `include_stride`, `include_device` types say more; `additional_meta` lists keys of
-        nodes' meta to be shown; `colored`: for a terminal.
+        verbose: with the types of tensors and where nodes came from. include_stride,
+        include_device: types say more. colored: for a terminal. expanded_def: a parameter a line.
+        record_func: with an event of the profiler a node. additional_meta: keys of nodes' meta that
+        are shown.
         """
-        known = ("include_stride", "include_device", "colored", "additional_meta")
-        options = {name: kwargs[name] for name in known if name in kwargs}
-        return Writer(self, root_module, verbose, **options).write()
+        return Writer(
+            self,
+            root_module,
+            verbose,
+            include_stride=include_stride,
+            include_device=include_device,
+            colored=colored,
+            expanded_def=expanded_def,
+            record_func=record_func,
+            additional_meta=additional_meta,
+        ).write()
+
+    # ---- Calls ---------------------------------------------------------------------------------
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Changes how the code is written and called."""
+        self._codegen = codegen
+
+    def process_inputs(self, *args: object) -> object:
+        """The values of the placeholders in a call with these arguments."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: object) -> object:
+        """What a call gives where the output is this."""
+        return self._codegen.process_outputs(out)
+
+    def on_generate_code(
+        self, make_transformer: Callable[[Callable | None], Callable[[list[str]], list[str]]]
+    ) -> contextlib.AbstractContextManager[None]:
+        """Has the lines of the code changed from now on, or for a with block.
+
+        make_transformer: is given the function that does so already, or None, and gives another.
+        """
+        before = self._codegen._body_transformer
+        self._codegen._body_transformer = make_transformer(before)
+
+        @contextlib.contextmanager
+        def block() -> Iterator[None]:
+            try:
+                yield
+            finally:
+                self._codegen._body_transformer = before
+
+        return block()
 
 
-def _attribute(root: object, path: str) -> object:
+def _has(root: object, path: str) -> bool:
     for name in path.split("."):
         if not hasattr(root, name):
-            raise RuntimeError(f"the graph's module has no attribute '{path}'")
+            return False
         root = getattr(root, name)
-    return root
+    return True
+
+
+def _check_target(root: object, node: Node) -> None:
+    """RuntimeError where the module has no such attribute or submodule."""
+    for name in str(node.target).split("."):
+        if not hasattr(root, name):
+            raise RuntimeError(
+                f"Node {node} target {node.target} references nonexistent attribute {name} of "
+                f"{type(root).__name__}"
+            )
+        root = getattr(root, name)
+    if node.op == "call_module" and not isinstance(root, Module):
+        raise RuntimeError(
+            f"Node {node} target {node.target} {type(root)} of does not reference an nn.Module"
+        )

@@ -5,8 +5,11 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+import os
 from collections.abc import Callable
 
+from rushlight.fx import _folder
+from rushlight.fx.codegen import PythonCode, _PyTreeCodeGen
 from rushlight.fx.graph import Graph
 from rushlight.nn.modules.module import Module
 
@@ -37,8 +40,15 @@ def _copy_attribute(source: object, target: Module, path: str) -> None:
         setattr(target, name, found)
 
 
+reduce_graph_module = _folder.reduce_graph_module
 _copy_attr = _copy_attribute
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # of graph.meta
+
+
+def _member(root: object, path: str) -> object:
+    for name in path.split("."):
+        root = getattr(root, name, None)
+    return root
 
 
 def _set_path(module: Module, path: str, value: object) -> None:
@@ -48,18 +58,6 @@ def _set_path(module: Module, path: str, value: object) -> None:
             setattr(module, part, Module())
         module = getattr(module, part)
     setattr(module, name, value)
-
-
-def _split_arguments(text: str) -> list[str]:
-    """The arguments of a definition: commas within brackets divide nothing."""
-    items, depth = [""], 0
-    for letter in text:
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
-            items.append("")
-        else:
-            items[-1] += letter
-    return [item.strip() for item in items]
 
 
 class GraphModule(Module):
@@ -82,8 +80,10 @@ class GraphModule(Module):
         super().__init__()
         type(self).__name__ = class_name
         self.__dict__["meta"] = {}
+        if not isinstance(root, (Module, dict)):
+            raise RuntimeError(f"Unsupported type {root} passed for root!")
         if isinstance(root, Module):
-            self.training = root.training
+            self.training = getattr(root, "training", True)
         for node in graph.nodes:
             if node.op not in ("get_attr", "call_module"):
                 continue
@@ -92,7 +92,7 @@ class GraphModule(Module):
             elif node.target not in root:
                 raise RuntimeError(
                     f"Node {node} referenced target {node.target} but that target was not provided "
-                    "in `root`!"
+                    "in ``root``!"
                 )
             else:
                 _set_path(self, node.target, root[node.target])
@@ -107,8 +107,6 @@ class GraphModule(Module):
     def graph(self, graph: Graph) -> None:
         if not isinstance(graph, Graph):
             raise AssertionError(f"Expected a Graph instance, but got {type(graph)}")
-        if graph.owning_module is not None and graph.owning_module is not self:
-            graph = copy.deepcopy(graph)
         self.__dict__["_graph"] = graph
         graph.owning_module = self
         self.recompile()
@@ -119,9 +117,13 @@ class GraphModule(Module):
         else:
             super().__setattr__(name, value)
 
-    def recompile(self):
+    def recompile(self) -> PythonCode:
         """Writes the code of the graph as it is now; gives it."""
-        code = self.graph.python_code()
+        codegen = self.graph._codegen
+        if isinstance(codegen, _PyTreeCodeGen):
+            self.__dict__["_in_spec"] = codegen.pytree_info.in_spec
+            self.__dict__["_out_spec"] = codegen.pytree_info.out_spec
+        code = self.graph.python_code("self")
         self.__dict__["_code"] = code.src
         type(self).forward = _run_source(code.src, code.globals)
         return code
@@ -151,25 +153,22 @@ class GraphModule(Module):
             "include_stride": include_stride,
             "include_device": include_device,
             "colored": colored,
+            "expanded_def": expanded_def,
             "additional_meta": additional_meta,
         }
-        text = self._readable(type(self).__name__, options, expanded_def)
+        text = self._readable(type(self).__name__, options)
         if print_output:
             print(text)
         return text
 
-    def _readable(self, name: str, options: dict[str, object], expanded: bool) -> str:
-        source = self.graph.python_code(verbose=True, **options).src.strip()
-        if expanded:
-            head, body = source.split("):\n", 1)
-            name_of, _, arguments = head.partition("(")
-            items = "".join(f"    {item},\n" for item in _split_arguments(arguments))
-            source = f"{name_of}(\n{items}):\n{body}"
+    def _readable(self, name: str, options: dict[str, object]) -> str:
+        source = self.graph.python_code("self", verbose=True, **options).src.strip()
         parts = [source]
         for child, module in self.named_children():
             if isinstance(module, GraphModule):
-                parts.append(module._readable(child, options, expanded).rstrip("\n"))
-        body = "\n".join(f"    {line}" if line else "" for line in "\n\n".join(parts).split("\n"))
+                parts.append(module._readable(child, options).rstrip("\n"))
+        text = "\n\n".join(parts).split("\n")
+        body = "\n".join(f"    {line}" if line.strip() else "" for line in text)
         return f"class {name}(torch.nn.Module):\n{body}\n"
 
     def __str__(self) -> str:
@@ -214,39 +213,56 @@ class GraphModule(Module):
             if node.op in ("call_module", "get_attr"):
                 parts = node.target.split(".")
                 used.update(".".join(parts[:i]) for i in range(1, len(parts) + 1))
-                if node.op == "call_module":
-                    inner = self.get_submodule(node.target)
+                inner = _member(self, node.target)
+                if node.op == "call_module" and inner is not None:
                     used.update(f"{node.target}.{name}" for name, _ in inner.named_modules())
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)
+
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
+        """Writes a Python package whose class `module_name` is this module, state included."""
+        _folder.write(self, folder, module_name)
 
     # ---- Copies --------------------------------------------------------------------------------
 
     def __deepcopy__(self, memo: dict) -> GraphModule:
         bare = Module()
+        memo[id(self)] = bare
         bare.__dict__.update(
             {
                 key: copy.deepcopy(value, memo)
                 for key, value in self.__dict__.items()
-                if key not in ("_graph", "_code", "meta")
+                if key not in _OWN
             }
         )
-        made = GraphModule(bare, copy.deepcopy(self.graph), type(self).__name__)
+        made = self._class()(bare, copy.deepcopy(self.graph))
+        memo[id(self)] = made
         made.__dict__["meta"] = dict(self.meta)
         return made
 
     def __copy__(self) -> GraphModule:
-        made = GraphModule(self, copy.deepcopy(self.graph), type(self).__name__)
+        made = GraphModule(self, self.graph)
         made.__dict__["meta"] = dict(self.meta)
         return made
 
+    @classmethod
+    def _class(cls) -> Callable:
+        """What makes modules of this class of a root and a graph, past their own __init__."""
+        base = next(kind for kind in cls.__mro__ if not kind.__dict__.get("_is_instance_class"))
+
+        def make(root: Module, graph: Graph) -> GraphModule:
+            made = base.__new__(base)
+            GraphModule.__init__(made, root, graph)
+            return made
+
+        return make
+
     def __reduce__(self) -> tuple:
-        members = {
-            key: value
-            for key, value in self.__dict__.items()
-            if key not in ("_graph", "_code", "meta")
-        }
-        return _restore, (members, _portable(self.graph), type(self).__name__)
+        members = {key: value for key, value in self.__dict__.items() if key not in _OWN}
+        return _restore, (members, _portable(self.graph), self.graph._codegen)
+
+
+_OWN = ("_graph", "_code", "meta")
 
 
 def _portable(graph: Graph) -> list:
@@ -260,6 +276,7 @@ def _portable(graph: Graph) -> list:
             map_arg(node.args, lambda n: _Reference(n.name)),
             map_arg(node.kwargs, lambda n: _Reference(n.name)),
             node.name,
+            node.type,
         )
         for node in graph.nodes
     ]
@@ -272,7 +289,7 @@ class _Reference:
         self.name = name
 
 
-def _restore(members: dict, rows: list, class_name: str) -> GraphModule:
+def _restore(members: dict, rows: list, codegen: object) -> GraphModule:
     from rushlight.fx.node import map_aggregate
 
     graph = Graph()
@@ -281,10 +298,13 @@ def _restore(members: dict, rows: list, class_name: str) -> GraphModule:
     def find(item: object) -> object:
         return nodes[item.name] if isinstance(item, _Reference) else item
 
-    for op, target, args, kwargs, name in rows:
+    for op, target, args, kwargs, name, kind in rows:
         nodes[name] = graph.create_node(
-            op, target, map_aggregate(args, find), map_aggregate(kwargs, find), name
+            op, target, map_aggregate(args, find), map_aggregate(kwargs, find), name, kind
         )
+    graph.set_codegen(codegen)
     bare = Module()
     bare.__dict__.update(members)
-    return GraphModule(bare, graph, class_name)
+    made = GraphModule(bare, graph)
+    made.__dict__.update({name: value for name, value in members.items() if name not in vars(made)})
+    return made

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rushlight.fx import traceback
+from rushlight.fx._symbolic_trace import Tracer
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
-from rushlight.fx.proxy import Proxy, Tracer
+from rushlight.fx.proxy import Proxy
+from rushlight.nn.modules.module import Module
+
+
+def _add_node(error: Exception, node: Node) -> None:
+    """Has the text of an error say which node it is of."""
+    text = f"While executing {node.format_node()}"
+    if node.stack_trace:
+        text += f"\nOriginal traceback:\n{node.stack_trace}"
+    text = f"{error.args[0]}\n\n{text}" if error.args else text
+    if not isinstance(error, KeyError):
+        error.args = (text, *error.args[1:])
 
 
 class Interpreter:
@@ -23,14 +36,16 @@ class Interpreter:
         self.submodules = dict(module.named_modules())
         self.graph = graph if graph is not None else module.graph
         self.garbage_collect_values = garbage_collect_values
+        self.name = "Interpreter"
         self.env: dict[Node, object] = {}
-        self._ended: dict[Node, list[Node]] = {}
+        self.extra_traceback = True  # errors name the node that they are of
+        self.user_to_last_uses: dict[Node, list[Node]] = {}
         seen: set[Node] = set()
         for node in reversed(self.graph.nodes):
             for source in node.all_input_nodes:
                 if source not in seen:
                     seen.add(source)
-                    self._ended.setdefault(node, []).append(source)
+                    self.user_to_last_uses.setdefault(node, []).append(source)
 
     def run(
         self,
@@ -38,24 +53,46 @@ class Interpreter:
         initial_env: dict[Node, object] | None = None,
         enable_io_processing: bool = True,
     ) -> object:
-        """What the graph gives for these inputs."""
+        """What the graph gives for these inputs.
+
+        initial_env: values of nodes, which are not run. enable_io_processing: arguments and result
+        are those of the graph's code, which may be structures; else those of its nodes.
+        """
         self.env = dict(initial_env or {})
+        if enable_io_processing:
+            args = self.graph.process_inputs(*args)
         self.args_iter: Iterator = iter(args)
         for node in self.graph.nodes:
             if node in self.env:
                 continue
-            self.env[node] = self.run_node(node)
-            if node.op == "output":
-                return self.env[node]
+            try:
+                self.env[node] = self.run_node(node)
+            except Exception as error:
+                if self.extra_traceback:
+                    _add_node(error, node)
+                raise
             if self.garbage_collect_values:
-                for ended in self._ended.get(node, ()):
+                for ended in self.user_to_last_uses.get(node, ()):
                     self.env.pop(ended, None)
+            if node.op == "output":
+                result = self.env[node]
+                return self.graph.process_outputs(result) if enable_io_processing else result
         return None
+
+    def boxed_run(self, args_list: list) -> object:
+        """As `run` of the arguments in a list, which is emptied, so that they can be freed."""
+        values = list(args_list)
+        args_list.clear()
+        inputs = [node for node in self.graph.nodes if node.op == "placeholder"]
+        env = dict(zip(inputs, values, strict=True))
+        del values
+        return self.run(initial_env=env)
 
     def run_node(self, n: Node) -> object:
         """What a node gives."""
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        with traceback.set_current_meta(n, self.name):
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            return getattr(self, n.op)(n.target, args, kwargs)
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple, dict]:
         """A node's arguments with values for nodes."""
@@ -66,7 +103,10 @@ class Interpreter:
 
         def value(node: Node) -> object:
             if node not in self.env:
-                raise RuntimeError(f"Node {n} referenced nonexistent value {node}!")
+                raise RuntimeError(
+                    f"Node {n} referenced nonexistent value {node}! Run Graph.lint() to diagnose "
+                    "such issues"
+                )
             return self.env[node]
 
         return map_arg(args, value)
@@ -74,9 +114,12 @@ class Interpreter:
     def fetch_attr(self, target: str) -> object:
         """The attribute at a path of the module."""
         found: object = self.module
-        for name in target.split("."):
+        parts = target.split(".")
+        for number, name in enumerate(parts):
             if not hasattr(found, name):
-                raise RuntimeError(f"Node referenced nonexistent target {target}")
+                raise RuntimeError(
+                    f"Node referenced nonexistent target {'.'.join(parts[: number + 1])}"
+                )
             found = getattr(found, name)
         return found
 
@@ -120,8 +163,9 @@ class _TransformerTracer(Tracer):
         super().__init__()
         self.graph = graph
 
-    def _leaf(self, item: object) -> object:
-        return item.node if isinstance(item, Proxy) else item
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        """Every module: what called it called it whole."""
+        return True
 
 
 class Transformer(Interpreter):
@@ -130,13 +174,15 @@ class Transformer(Interpreter):
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module)
         self.new_graph = Graph()
+        self.new_graph.set_codegen(module.graph._codegen)
+        self.name = "Transformer"
         self.tracer = _TransformerTracer(self.new_graph)
         self.tracer.root = module
 
     def placeholder(self, target: str, args: tuple, kwargs: dict) -> Proxy:
         """An input."""
         default = (args[0],) if args else ()
-        return Proxy(self.new_graph.create_node("placeholder", target, default), self.tracer)
+        return Proxy(self.new_graph.placeholder(target, None, *default), self.tracer)
 
     def get_attr(self, target: str, args: tuple, kwargs: dict) -> Proxy:
         """An attribute."""
@@ -156,7 +202,10 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """The new graph as a module."""
-        result = super().run()
+        with traceback.preserve_node_meta():
+            result = super().run(enable_io_processing=False)
         if result is not None:
-            self.new_graph.output(self.tracer.create_arg(result))
-        return GraphModule(self.module, self.new_graph, type(self.module).__name__)
+            old = self.graph.output_node()
+            made = self.new_graph.output(self.tracer.create_arg(result), old.type)
+            made.meta.update(old.meta)
+        return GraphModule(self.module, self.new_graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import re
 import types
 from collections.abc import Callable
 from typing import NamedTuple
@@ -39,10 +40,11 @@ class immutable_list(list):
     """A list in the arguments of a node, which are changed as a whole."""
 
     def _refuse(self, *args: object, **kwargs: object) -> None:
-        raise NotImplementedError(
+        raise TypeError(
             f"'{type(self).__name__}' object does not support mutation. If you are attempting to "
-            "modify the kwargs or args of a torch.fx.Node object, instead create a new copy of it "
-            "and assign the copy to the node"
+            "modify the kwargs or args of a torch.fx.Node object,\ninstead create a new copy of it "
+            "and assign the copy to the node:\n\n    new_args = ...  # copy and mutate args\n"
+            "    node.args = new_args\n"
         )
 
     __delitem__ = __iadd__ = __imul__ = __setitem__ = append = clear = extend = insert = _refuse
@@ -89,6 +91,14 @@ def map_arg(a: object, fn: Callable) -> object:
     return map_aggregate(a, lambda item: fn(item) if isinstance(item, Node) else item)
 
 
+# Where PyTorch has functions that are operators there too, but are called through Python.
+_HOMES = dict.fromkeys(
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod "
+    "cdist einsum lu meshgrid norm split tensordot unique unique_consecutive".split(),
+    "torch.functional",
+)
+
+
 def qualified_name(target: Callable) -> str:
     """How code names a function: torch.cat, operator.add, torch.ops.aten.sin.default."""
     from rushlight import _ops
@@ -104,8 +114,16 @@ def qualified_name(target: Callable) -> str:
             "rushlight", "torch", 1
         )
     module = module.replace("_operator", "operator")
+    home = _HOMES.get(name)
+    if home is not None and getattr(rushlight.functional, name, None) is target:
+        return f"{home}.{name}"
     if module.startswith("rushlight") and getattr(rushlight, name, None) is target:
         return f"torch.{name}"
+    space = name.partition("_")[0]
+    if module.startswith("rushlight.") and module.endswith(f".{space}"):
+        # torch.fft.fft is called fft_fft, and is found under that name in torch._C._fft.
+        if getattr(getattr(rushlight._C, f"_{space}", None), name, None) is target:
+            return f"torch._C._{space}.{name}"
     if module == "rushlight" or module.startswith("rushlight."):
         module = "torch" + module.removeprefix("rushlight")
     return f"{module}.{name}" if module else name
@@ -117,7 +135,15 @@ class Node:
     placeholder: an input named `target`. get_attr: the attribute at the path `target`.
     call_function: target(*args, **kwargs). call_method: args[0].target(...). call_module: the
     submodule at the path `target`. output: gives args[0] back.
+
+    graph: the Graph that it is of. type: the type that the program annotates its result with.
+    users: the nodes that take it as an argument. meta: what passes note about it.
     """
+
+    __slots__ = (
+        "graph", "op", "target", "type", "meta", "users", "_name", "_input_nodes", "_prev", "_next",
+        "_erased", "_args", "_kwargs", "__dict__", "__weakref__",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -255,6 +281,24 @@ class Node:
         """Moves a node to just after this one."""
         self._next.prepend(x)
 
+    def __lt__(self, other: Node) -> bool:
+        """Whether it runs before another node of its graph."""
+        if self.graph is not other.graph:
+            raise AssertionError("nodes of two graphs have no order")
+        at = self._next
+        while at is not other and at is not self.graph._root:
+            at = at._next
+        return self is not other and at is other
+
+    def __gt__(self, other: Node) -> bool:
+        return other < self
+
+    def __le__(self, other: Node) -> bool:
+        return self is other or self < other
+
+    def __ge__(self, other: Node) -> bool:
+        return self is other or other < self
+
     # ---- Uses ----------------------------------------------------------------------------------
 
     def replace_all_uses_with(
@@ -285,16 +329,53 @@ class Node:
         self._update(map_arg(self._args, replace), map_arg(self._kwargs, replace))
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether it must be kept though nobody uses it: inputs, outputs, and what writes."""
+        """Whether it must be kept though nobody uses it: inputs, outputs, and what writes.
+
+        Calls of modules are kept where the module has a true `_is_impure`.
+        """
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
             if impure_random and _draws(self.target):
                 return True
-            return _writes(self.target) or self.target in _side_effects
+            return _writes(self.target) or _asserts(self.target) or self.target in _side_effects
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
-        return self.op == "call_module"
+        if self.op == "call_module":
+            root = self.graph.owning_module
+            if root is None:
+                raise AssertionError("self.graph.owning_module not set for purity check")
+            return bool(getattr(root.get_submodule(self.target), "_is_impure", False))
+        return False
+
+    def normalized_arguments(
+        self,
+        root: object,
+        arg_types: tuple | None = None,
+        kwarg_types: dict[str, object] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> object:
+        """The arguments as the callee's signature has them: an ArgsKwargsPair, or None.
+
+        root: the module that submodules are found in. arg_types, kwarg_types: what decides between
+        forms of an operator that take the same arguments. normalize_to_only_use_kwargs: by name.
+        """
+        from rushlight.fx import operator_schemas as schemas
+
+        if self.op == "call_function":
+            return schemas.normalize_function(
+                self.target,
+                self.args,
+                self.kwargs,
+                arg_types,
+                kwarg_types,
+                normalize_to_only_use_kwargs,
+            )
+        if self.op == "call_module":
+            return schemas.normalize_module(
+                root, self.target, self.args, self.kwargs, normalize_to_only_use_kwargs
+            )
+        return None
 
     # ---- Text ----------------------------------------------------------------------------------
 
@@ -322,9 +403,17 @@ class Node:
     ) -> str | None:
         """The node as a line of the graph's text."""
         if self.op == "output":
+            if self.type is not None and maybe_return_typename is not None:
+                maybe_return_typename[0] = f" -> {type_name(self.type)}"
             return f"return {self.args[0]}"
-        start = f"%{self.name} : [num_users={len(self.users)}] = {self.op}"
+        kind = "" if self.type is None else f"{type_name(self.type)} "
+        if include_tensor_metadata:
+            kind = _metadata_text(self.meta.get("val")) or kind
+        start = f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}"
         if self.op == "placeholder":
+            if placeholder_names is not None:
+                names = f": {type_name(self.type)}" if self.type is not None else ""
+                placeholder_names.append(f"{self.target}{names}")
             default = f"(default={self.args[0]})" if self.args else ""
             return f"{start}[target={self.target}]{default}"
         if self.op == "get_attr":
@@ -336,6 +425,33 @@ class Node:
 
     def __repr__(self) -> str:
         return self.name
+
+
+def type_name(kind: object) -> str:
+    """How a graph's text names a type: torch.Tensor, typing.List[int]."""
+    if not isinstance(kind, type) or isinstance(kind, types.GenericAlias):
+        return re.sub(r"\brushlight(\._C)?\b", "torch", repr(kind))
+    if kind.__module__ == "builtins":
+        return kind.__name__
+    module = re.sub(r"^rushlight(\._C)?(?=\.|$)", "torch", kind.__module__)
+    return f"{module}.{kind.__qualname__}"
+
+
+def _metadata_text(value: object) -> str:
+    """How the tensor of a node looks, where its meta has one."""
+    if not isinstance(value, rushlight.Tensor):
+        return ""
+    text = f"{short_dtype(value.dtype)}{list(value.shape)}{list(value.stride())}{value.device}"
+    return f'Tensor "{text}"'
+
+
+def short_dtype(dtype: object) -> str:
+    """As code is annotated with it: f32, i64, b8."""
+    name = str(dtype).removeprefix("torch.")
+    for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i")):
+        if name.startswith(long) and name[len(long) :].isdigit():
+            return short + name[len(long) :]
+    return {"bool": "b8", "complex64": "c64", "complex128": "c128"}.get(name, name)
 
 
 def _shown(item: object) -> str:
@@ -358,13 +474,18 @@ def _writes(target: Callable) -> bool:
     return target in in_place or (name.endswith("_") and not name.endswith("__"))
 
 
+def _asserts(target: Callable) -> bool:
+    """Whether a call of the operator checks a value."""
+    return getattr(target, "__name__", "").startswith(("_assert", "sym_constrain_range"))
+
+
 def _draws(target: Callable) -> bool:
     """Whether a call of the function draws random numbers, which those after it depend on."""
     schema = getattr(target, "_schema", None)
     if schema is not None:
         return "Generator?" in schema or "dropout" in target.name()
-    name = getattr(target, "__name__", "")
-    return "dropout" in name or name.removesuffix("_like") in _RANDOM
+    name = getattr(target, "__name__", "").removesuffix("_like")
+    return name in _RANDOM and str(target.__module__) == "rushlight"
 
 
 _RANDOM = frozenset(

@@ -1,21 +1,24 @@
-"""Symbolic tracing: running a function on stand-ins that write down what is done to them."""
+"""Stand-ins that write down what is done to them, and what makes nodes of that."""
 
 from __future__ import annotations
 
-import functools
+import contextlib
+import copy
+import dataclasses
+import dis
+import enum
 import inspect
-import math
 import operator
 import traceback
 import types
+from collections import OrderedDict
 from collections.abc import Callable
 
+import rushlight
 from rushlight import _C
-from rushlight.fx._inputs import call_with, stand_ins
+from rushlight.fx import traceback as fx_traceback
 from rushlight.fx.graph import Graph
-from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import Node, map_aggregate
-from rushlight.nn.modules.module import Module
+from rushlight.fx.node import Node, immutable_dict, immutable_list, map_aggregate
 from rushlight.nn.parameter import Parameter
 
 
@@ -140,11 +143,58 @@ def _add_operators() -> None:
 _add_operators()
 
 
+@dataclasses.dataclass
+class Scope:
+    """Where tracing is: the path of a module, and its class."""
+
+    module_path: str
+    module_type: object
+
+
+class ScopeContextManager(contextlib.AbstractContextManager):
+    """A block in which `scope` is what `current_scope` says; gives `scope`."""
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        self._before = copy.copy(scope)
+        self._scope = scope
+        scope.module_path = current_scope.module_path
+        scope.module_type = current_scope.module_type
+
+    def __enter__(self) -> Scope:
+        return self._scope
+
+    def __exit__(self, *exception: object) -> None:
+        self._scope.module_path = self._before.module_path
+        self._scope.module_type = self._before.module_type
+
+
+_BASE_TYPES = (
+    bool, int, float, complex, str, range, enum.Enum, type(None), type(Ellipsis), Node,
+    rushlight.dtype, rushlight.device, rushlight.layout, rushlight.memory_format, _C.Tensor,
+    rushlight.Generator,
+)  # fmt: skip
+
+
 class TracerBase:
-    """What makes nodes of the operations on stand-ins."""
+    """What makes nodes of the operations on stand-ins.
+
+    record_stack_traces: nodes note where the program called. check_mutable_operations: operators
+    that write are errors. trace_asserts: `assert` on a stand-in becomes a node.
+    proxy_buffer_attributes: buffers are stand-ins when they are read, as parameters are.
+    traced_func_name: the method of modules that is traced.
+    """
 
     graph: Graph
     record_stack_traces = False
+    check_mutable_operations = False
+    trace_asserts = False
+    proxy_buffer_attributes = False
+    traced_func_name = "forward"
+
+    def __init__(self) -> None:
+        self.scope = Scope("", None)
+        self.module_stack: OrderedDict[str, tuple[str, object]] = OrderedDict()
+        self.node_name_to_scope: dict[str, tuple[str, object]] = {}
 
     def create_node(
         self,
@@ -155,8 +205,20 @@ class TracerBase:
         name: str | None = None,
         type_expr: object = None,
     ) -> Node:
-        """Adds a node."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        """Adds a node, which notes the modules that call it."""
+        if kind == "call_function" and self.check_mutable_operations:
+            from rushlight.fx.operator_schemas import check_for_mutable_operation
+
+            check_for_mutable_operation(target, args, kwargs)
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        if fx_traceback.has_preserved_node_meta():
+            node.meta.update(fx_traceback._copied_meta())
+        scope = getattr(self, "scope", None)
+        if scope is not None:
+            self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
+            if self.module_stack:
+                node.meta["nn_module_stack"] = copy.copy(self.module_stack)
+        return node
 
     def proxy(self, node: Node) -> Proxy:
         """The stand-in of a node."""
@@ -176,16 +238,48 @@ class TracerBase:
         args = self.create_arg(tuple(args))
         kwargs = self.create_arg(dict(kwargs))
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
-        if self.record_stack_traces:
+        if self.record_stack_traces and not node.stack_trace:
             node.stack_trace = "".join(traceback.format_stack()[:-2])
         return self.proxy(node) if proxy_factory_fn is None else proxy_factory_fn(node)
 
     def create_arg(self, a: object) -> object:
-        """The structure with nodes for stand-ins."""
-        return map_aggregate(a, self._leaf)
+        """The structure with nodes for stand-ins.
 
-    def _leaf(self, item: object) -> object:
-        return item.node if isinstance(item, Proxy) else item
+        NotImplementedError for objects that a graph's code cannot write; those with a method
+        `__fx_create_arg__(tracer)` say themselves what stands for them.
+        """
+        if isinstance(a, Proxy):
+            return a.node
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
+        if isinstance(a, tuple):
+            items = [self.create_arg(item) for item in a]
+            return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+        if isinstance(a, list):
+            return immutable_list([self.create_arg(item) for item in a])
+        if isinstance(a, dict):
+            return immutable_dict({self._key(k): self.create_arg(v) for k, v in a.items()})
+        if isinstance(a, slice):
+            return slice(*(self.create_arg(part) for part in (a.start, a.stop, a.step)))
+        if dataclasses.is_dataclass(a) and not isinstance(a, type):
+            fields = {f.name: self.create_arg(getattr(a, f.name)) for f in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), fields)
+        if isinstance(a, _BASE_TYPES) or type(a).__name__ == "OpOverload":
+            return a
+        raise NotImplementedError(f"argument of type: {type(a)}")
+
+    def _key(self, key: object) -> object:
+        made = self.create_arg(key)
+
+        def refuse(item: object) -> object:
+            if isinstance(item, Node):
+                raise RuntimeError(
+                    "Keys for dictionaries used as an argument cannot contain a Node. "
+                    f"Got key: {key.node if isinstance(key, Proxy) else key}"
+                )
+            return item
+
+        return map_aggregate(made, refuse)
 
     def iter(self, obj: Proxy) -> object:
         """Unpacking into a known number of names is what iteration over a stand-in can be."""
@@ -195,11 +289,16 @@ class TracerBase:
             return (obj[i] for i in range(count))
         raise TraceError(
             "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a "
-            "loop or as a *args or **kwargs function argument."
+            "loop or as a *args or **kwargs function argument. See the torch.fx docs on pytorch.org"
+            " for a more detailed explanation of what types of control flow can be traced, and "
+            "check out the Proxy docstring for help troubleshooting Proxy iteration errors"
         )
 
     def to_bool(self, obj: Proxy) -> bool:
         """A stand-in has no truth."""
+        if self.trace_asserts and _is_asserted(inspect.currentframe().f_back.f_back):
+            self.create_proxy("call_function", rushlight._assert, (obj, ""), {})
+            return True
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def keys(self, obj: Proxy) -> object:
@@ -207,244 +306,82 @@ class TracerBase:
         return Attribute(obj, "keys")()
 
 
+def _instructions_from(frame: types.FrameType | None) -> list[dis.Instruction]:
+    """The instruction that a frame runs, and those after it."""
+    if frame is None:
+        return []
+    return [i for i in dis.get_instructions(frame.f_code) if i.offset >= frame.f_lasti]
+
+
 def _unpacked(frame: types.FrameType | None) -> int | None:
     """Into how many names the running instruction unpacks; None where it does something else."""
-    import dis
-
-    if frame is None:
-        return None
-    for instruction in dis.get_instructions(frame.f_code):
-        if instruction.offset == frame.f_lasti:
-            return instruction.argval if instruction.opname == "UNPACK_SEQUENCE" else None
+    for instruction in _instructions_from(frame)[:1]:
+        return instruction.argval if instruction.opname == "UNPACK_SEQUENCE" else None
     return None
+
+
+def _is_asserted(frame: types.FrameType | None) -> bool:
+    """Whether the running instruction is the jump of an assert."""
+    names = [i.opname for i in _instructions_from(frame) if i.opname not in ("TO_BOOL", "CACHE")]
+    return "JUMP" in names[0] and names[1:2] == ["LOAD_ASSERTION_ERROR"] if names else False
 
 
 class GraphAppendingTracer(TracerBase):
     """Adds to a graph that is there: for rewriting with stand-ins."""
 
     def __init__(self, graph: Graph) -> None:
+        super().__init__()
         self.graph = graph
 
 
-_wrapped: dict[tuple[int, str], dict] = {}
-
-
-def wrap(fn_or_name: str | Callable) -> str | Callable:
-    """Called at module scope: calls of this function are one node, and not looked into."""
-    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
-    frame = inspect.currentframe().f_back
-    if frame.f_code.co_name != "<module>":
-        raise NotImplementedError("wrap must be called at the top level of a module")
-    _wrapped[id(frame.f_globals), name] = frame.f_globals
-    return fn_or_name
-
-
-class _Patches:
-    """Changes of attributes and of dict items, taken back at the end."""
-
-    def __init__(self) -> None:
-        self._undo: list[Callable[[], None]] = []
-
-    def attribute(self, owner: object, name: str, value: object) -> None:
-        before = owner.__dict__.get(name, self)
-        setattr(owner, name, value)
-
-        def undo() -> None:
-            if before is self:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, before)
-
-        self._undo.append(undo)
-
-    def item(self, owner: dict, name: str, value: object) -> None:
-        before = owner.get(name, self)
-        owner[name] = value
-
-        def undo() -> None:
-            if before is self:
-                del owner[name]
-            else:
-                owner[name] = before
-
-        self._undo.append(undo)
-
-    def __enter__(self) -> _Patches:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for undo in reversed(self._undo):
-            undo()
-
-
-def _first_proxy(args: tuple, kwargs: dict) -> Proxy | None:
-    found: list[Proxy] = []
-    map_aggregate(
-        (args, kwargs), lambda item: found.append(item) if isinstance(item, Proxy) else None
-    )
-    return found[0] if found else None
-
-
-def _recorded(function: Callable) -> Callable:
-    """The function, but for stand-ins a node."""
-
-    @functools.wraps(function)
-    def wrapper(*args: object, **kwargs: object) -> object:
-        proxy = _first_proxy(args, kwargs)
-        if proxy is None:
-            return function(*args, **kwargs)
-        return proxy.tracer.create_proxy("call_function", function, args, kwargs)
-
-    return wrapper
-
-
-class Tracer(TracerBase):
-    """Runs a module or function on stand-ins; gives the graph of what it did.
-
-    Modules of rushlight.nn are single nodes (`is_leaf_module`).
-    """
+class MetaProxy(Proxy):
+    """A stand-in whose nodes carry a FakeTensorMode in their meta."""
 
     def __init__(
-        self,
-        autowrap_modules: tuple = (math,),
-        autowrap_functions: tuple = (),
-        param_shapes_constant: bool = False,
+        self, node: Node, tracer: TracerBase | None = None, fake_mode: object = None
     ) -> None:
-        self._autowrap = [
-            (module, name, value)
-            for module in autowrap_modules
-            for name, value in module.__dict__.items()
-            if not name.startswith("_") and callable(value)
-        ]
-        self._autowrap_functions = set(autowrap_functions)
-        self.param_shapes_constant = param_shapes_constant
+        super().__init__(node, tracer)
+        self.fake_mode = fake_mode
 
-    # ---- What subclasses change ----------------------------------------------------------------
-
-    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a module is one node: those of the library are, but for containers."""
-        module = type(m).__module__
-        ours = module.startswith(("rushlight.nn", "torch.nn"))
-        return ours and type(m).__name__ not in ("Sequential", "OptimizedModule")
-
-    def path_of_module(self, mod: Module) -> str:
-        """Where in the traced module it is."""
-        for name, module in self.root.named_modules():
-            if module is mod:
-                return name
-        raise NameError("module is not installed as a submodule")
-
-    def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict) -> object:
-        """A call of a module: a node, or what it does."""
-        path = self.path_of_module(m)
-        if self.is_leaf_module(m, path):
-            return self.create_proxy("call_module", path, args, kwargs)
-        return forward(*args, **kwargs)
-
-    # ---- Tracing -------------------------------------------------------------------------------
-
-    def trace(
-        self, root: Module | Callable, concrete_args: dict[str, object] | None = None
-    ) -> Graph:
-        """The graph of a module's forward, or of a function. `concrete_args`: values, by name."""
-        if isinstance(root, Module):
-            self.root = root
-            function = type(root).forward
-            if "forward" in root.__dict__:
-                bound = root.__dict__["forward"]
-                function = lambda self, *args, **kwargs: bound(*args, **kwargs)  # noqa: E731
-                function.__signature__ = _with_self(bound)
-        else:
-            self.root = Module()
-            function = root
-        self.graph = Graph(tracer_cls=type(self))
-        self._tensors: dict[int, str] = {}
-        given = stand_ins(self, function, isinstance(root, Module), concrete_args or {})
-        with _Patches() as patches:
-            self._patch(patches, function)
-            result = call_with(function, given)
-        self.create_node("output", "output", (self.create_arg(result),), {})
-        return self.graph
-
-    def _patch(self, patches: _Patches, function: Callable) -> None:
-        original = Module._call_impl
-        read = Module.__getattr__
-        tracer = self
-
-        def call(module: Module, *args: object, **kwargs: object) -> object:
-            def forward(*args: object, **kwargs: object) -> object:
-                return original(module, *args, **kwargs)
-
-            return tracer.call_module(module, forward, args, kwargs)
-
-        def attribute(module: Module, name: str) -> object:
-            return tracer._attribute(read(module, name))
-
-        patches.attribute(Module, "__call__", call)
-        patches.attribute(Module, "__getattr__", attribute)
-        names = getattr(inspect.unwrap(function), "__globals__", {})
-        for module, name, value in self._autowrap:
-            patches.attribute(module, name, _recorded(value))
-            if names.get(name) is value:
-                patches.item(names, name, _recorded(value))
-        for name, value in list(names.items()):
-            if isinstance(value, types.FunctionType) and value in self._autowrap_functions:
-                patches.item(names, name, _recorded(value))
-        for (_, name), owner in _wrapped.items():
-            import builtins
-
-            value = owner.get(name, getattr(builtins, name, None))
-            if value is not None:
-                patches.item(owner, name, _recorded(value))
-
-    def _attribute(self, value: object) -> object:
-        """Parameters and buffers that the traced module reads are nodes."""
-        if not isinstance(value, _C.Tensor):
-            return value
-        for names in (self.root.named_parameters, self.root.named_buffers):
-            for name, member in names(remove_duplicate=False):
-                if member is value:
-                    return self.create_proxy("get_attr", name, (), {})
-        return value
-
-    def _leaf(self, item: object) -> object:
-        if isinstance(item, Proxy):
-            return item.node
-        if isinstance(item, Parameter):
-            for name, member in self.root.named_parameters():
-                if member is item:
-                    return self.create_node("get_attr", name, (), {})
-            raise NameError("parameter is not a member of this module")
-        if isinstance(item, _C.Tensor):
-            return self._constant(item)
-        return item
-
-    def _constant(self, tensor: object) -> Node:
-        """A tensor that the program made for itself: kept as an attribute of the module."""
-        for name, member in self.root.__dict__.items():
-            if member is tensor:
-                return self.create_node("get_attr", name, (), {})
-        number = 0
-        while hasattr(self.root, f"_tensor_constant{number}"):
-            number += 1
-        name = f"_tensor_constant{number}"
-        self.root.__dict__[name] = tensor
-        return self.create_node("get_attr", name, (), {})
+    def __repr__(self) -> str:
+        return f"MetaProxy({self.node.name})"
 
 
-def _with_self(bound: Callable) -> inspect.Signature:
-    signature = inspect.signature(bound)
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return signature.replace(parameters=[own, *signature.parameters.values()])
+class ParameterProxy(Proxy):
+    """A stand-in for a parameter whose sizes are numbers."""
 
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: Parameter) -> None:
+        super().__init__(node, tracer)
+        if not isinstance(param, Parameter):
+            raise AssertionError(f"expected a Parameter, got {type(param)}")
+        self.param = param
+        self.name = name
 
-def symbolic_trace(
-    root: Module | Callable, concrete_args: dict[str, object] | None = None
-) -> GraphModule:
-    """The module or function as a GraphModule."""
-    tracer = Tracer()
-    graph = tracer.trace(root, concrete_args)
-    name = type(root).__name__ if isinstance(root, Module) else root.__name__
-    if not name.isidentifier():
-        name = "GraphModule"  # a lambda
-    return GraphModule(tracer.root, graph, name)
+    def __repr__(self) -> str:
+        return f"ParameterProxy({self.name})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The parameter's."""
+        return self.param.shape
+
+    def size(self, dim: int | None = None) -> object:
+        """The parameter's."""
+        return self.param.size() if dim is None else self.param.size(dim)
+
+    def dim(self) -> int:
+        """The parameter's."""
+        return self.param.dim()
+
+    @property
+    def ndim(self) -> int:
+        """The parameter's."""
+        return self.param.ndim
+
+    def numel(self) -> int:
+        """The parameter's."""
+        return self.param.numel()
+
+    def nelement(self) -> int:
+        """The parameter's."""
+        return self.param.nelement()

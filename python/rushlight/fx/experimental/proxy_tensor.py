@@ -75,7 +75,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         if shared[0].dtype != tensor.dtype:
             raise NotImplementedError("make_fx: the memory of one tensor is seen as of two dtypes")
         layout = (list(tensor.shape), list(tensor.stride()), tensor.storage_offset())
-        return self.graph.call_function(ops.aten.as_strided.default, (shared[1], *layout))
+        return self.graph._call_operator(ops.aten.as_strided.default, (shared[1], *layout))
 
     def argument(self, value: Any) -> Any:
         """A value with nodes in the place of tensors."""
@@ -96,7 +96,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 f"{func} - erroring out! It's likely that this is caused by data-dependent control "
                 "flow or similar. A graph is of one call: use torch.where, or torch.cond."
             )
-        node = self.graph.call_function(func, self.argument(args), self.argument(kwargs))
+        node = self.graph._call_operator(func, self.argument(args), self.argument(kwargs))
         result = func(*args, **kwargs)
         self._track_result(node, result)
         return result
