@@ -76,7 +76,7 @@ PyObject* get_hooks(PyObject* self, void*) {
 // Copying protocols set it to an empty dict.
 int set_hooks(PyObject* self, PyObject* value, void*) {
   return guarded_int([&] {
-    if (value == nullptr || value == Py_None || PyObject_Size(value) == 0) {
+    if (value == nullptr || value == Py_None || check(PyObject_Size(value)) == 0) {
       return 0;
     }
     Ref hooks = owned(tensor_hooks(tensor_of(self), true));

@@ -176,7 +176,7 @@ std::string python_stack() {
   Ref lines = owned(PyObject_CallMethod(module.get(), "format_stack", nullptr));
   Ref empty = owned(PyUnicode_FromString(""));
   Ref text = owned(PyUnicode_Join(empty.get(), lines.get()));
-  return std::string(text_of(text.get()));
+  return message_text(text.get());
 }
 
 // ---- Saved tensors -----------------------------------------------------------------------------

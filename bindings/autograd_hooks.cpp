@@ -39,7 +39,7 @@ std::string hook_name(PyObject* hook) {
     PyErr_Clear();
     return type_name(hook);
   }
-  return std::string(text_of(name.get()));
+  return message_text(name.get());
 }
 
 void check_same_kind(PyObject* hook, const Tensor& before, const Tensor& after) {

@@ -233,8 +233,9 @@ PyObject* saved_value(OperatorNode& node, std::string_view name) {
                             : wrap(node.unpack_argument(argument.first));
   }
   if (name.substr(0, 6) == "result" && name.size() <= 8) {
-    int result = name.size() == 6 ? 0 : std::atoi(std::string(name.substr(6)).c_str());
-    if (node.op().saved_results >> result & 1) {
+    const int result = name.size() == 6 ? 0 : std::atoi(std::string(name.substr(6)).c_str());
+    const auto results = static_cast<int>(schema.results.size());
+    if (result >= 0 && result < results && (node.op().saved_results >> result & 1)) {
       return wrap(node.unpack_result(result));
     }
   }
@@ -246,29 +247,23 @@ PyObject* node_getattr(PyObject* self, PyObject* name) {
   if (found != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) {
     return found;
   }
-  std::string_view text = text_of(name);
-  auto* node = dynamic_cast<OperatorNode*>(as_node_object(self)->node.get());
-  if (node != nullptr && text.substr(0, 7) == "_saved_") {
-    PyObject* type;
-    PyObject* value;
-    PyObject* traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyObject* saved = guarded([&] { return saved_value(*node, text.substr(7)); });
-    if (saved != nullptr || PyErr_Occurred()) {
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(traceback);
-      return saved;
+  return guarded([&]() -> PyObject* {
+    const PythonError missing;  // no longer pending
+    const std::string text = message_text(name);
+    Node* node = as_node_object(self)->node.get();
+    auto* made = dynamic_cast<OperatorNode*>(node);
+    if (made != nullptr && text.starts_with("_saved_")) {
+      PyObject* saved = saved_value(*made, std::string_view(text).substr(7));
+      if (saved != nullptr || PyErr_Occurred() != nullptr) {
+        return saved;
+      }
     }
-    PyErr_Restore(type, value, traceback);
-  }
-  if (text == "variable") {
-    if (auto* leaf = dynamic_cast<autograd::AccumulateGrad*>(as_node_object(self)->node.get())) {
-      PyErr_Clear();
-      return guarded([&] { return wrap(leaf->leaf()); });
+    auto* leaf = dynamic_cast<autograd::AccumulateGrad*>(node);
+    if (leaf != nullptr && text == "variable") {
+      return wrap(leaf->leaf());
     }
-  }
-  return nullptr;
+    throw missing;
+  });
 }
 
 constexpr int kReadOnly = 1;

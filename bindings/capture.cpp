@@ -115,11 +115,11 @@ bool is_ours(PyCodeObject* code) {
   static const std::string* package = [] {
     Ref module = owned(PyImport_ImportModule("rushlight"));
     Ref file = owned(PyObject_GetAttrString(module.get(), "__file__"));
-    std::string path(text_of(file.get()));
+    std::string path(message_text(file.get()));
     return new std::string(path.substr(0, path.find_last_of('/') + 1));
   }();
   Ref file = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "co_filename"));
-  return text_of(file.get()).starts_with(*package);
+  return message_text(file.get()).starts_with(*package);
 }
 
 // `File "x.py", line 3, in f`: the program's innermost line.
@@ -133,8 +133,8 @@ std::string locate() {
     if (!is_ours(found)) {
       Ref file = owned(PyObject_GetAttrString(code.get(), "co_filename"));
       Ref name = owned(PyObject_GetAttrString(code.get(), "co_name"));
-      return cat("File \"", text_of(file.get()), "\", line ", PyFrame_GetLineNumber(at), ", in ",
-                 text_of(name.get()));
+      return cat("File \"", message_text(file.get()), "\", line ", PyFrame_GetLineNumber(at),
+                 ", in ", message_text(name.get()));
     }
     frame = Ref(reinterpret_cast<PyObject*>(PyFrame_GetBack(at)));
   }

@@ -116,7 +116,7 @@ class Key {
   void add_object(const Value& value) {
     Ref object = owned(to_python(value));
     Ref shown = owned(PyObject_Repr(object.get()));
-    add_text(text_of(shown.get()));
+    add_text(message_text(shown.get()));
     if (value.tag() == Value::Tag::Generator) {
       add(&value.generator().state());
     }

@@ -39,20 +39,11 @@ bool is_numpy_scalar(PyObject* object) {
        type_name(object));
 }
 
-// A list or tuple as a borrowed array of its items.
-struct Items {
-  PyObject** data;
-  Py_ssize_t size;
-};
-bool sequence_items(PyObject* object, Items* items) {
-  if (PyList_Check(object) || PyTuple_Check(object)) {
-    *items = {PySequence_Fast_ITEMS(object), PySequence_Fast_GET_SIZE(object)};
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
+
+void Items::fail_changed() {
+  fail(ErrorKind::Runtime, "", "a list changed its size while its items were converted");
+}
 
 PyObject* scalar_object(const Scalar& scalar) {
   switch (scalar.kind()) {
@@ -127,27 +118,27 @@ int64_t int_of(PyObject* object, const char* op, const char* argument) {
 }
 
 IntList ints_of(PyObject* object, const char* op, const char* argument) {
-  Items items;
   IntList list;
-  if (!sequence_items(object, &items)) {
+  if (!Items::are_in(object)) {
     list.push_back(int_of(object, op, argument));
     return list;
   }
-  for (Py_ssize_t i = 0; i < items.size; ++i) {
-    list.push_back(int_of(items.data[i], op, argument));
+  const Items items(object);
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    list.push_back(int_of(items[i].get(), op, argument));
   }
   return list;
 }
 
 TensorList tensors_of(PyObject* object, const char* op, const char* argument) {
-  Items items;
-  if (!sequence_items(object, &items)) {
+  if (!Items::are_in(object)) {
     wrong_type(object, op, argument, "tuple of Tensors");
   }
+  const Items items(object);
   TensorList list;
-  list.reserve(static_cast<size_t>(items.size));
-  for (Py_ssize_t i = 0; i < items.size; ++i) {
-    list.push_back(require_tensor(items.data[i], op, argument));
+  list.reserve(static_cast<size_t>(items.size()));
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    list.push_back(require_tensor(items[i].get(), op, argument));
   }
   return list;
 }

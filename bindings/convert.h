@@ -58,6 +58,32 @@ PyObject* int_tuple(IntArrayRef values);   // new, a plain tuple
 PyObject* generator_object(Generator generator);  // new
 bool to_generator(PyObject* object, Generator* generator);
 
+// ---- Sequences ---------------------------------------------------------------------------------
+// The items of a list or tuple, which it must outlive. Converting one may run a program's code, and
+// that may change the list: an item is held while it is used, and one that has gone is an
+// Error(Runtime).
+class Items {
+ public:
+  explicit Items(PyObject* sequence)
+      : sequence_(sequence), size_(PySequence_Fast_GET_SIZE(sequence)) {}
+  // False where it is neither.
+  static bool are_in(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
+  Py_ssize_t size() const { return size_; }
+  Ref operator[](Py_ssize_t i) const { return Ref::share(data()[i]); }
+  // Not held: good until a program's code may run.
+  PyObject* const* data() const {
+    if (PySequence_Fast_GET_SIZE(sequence_) != size_) {
+      fail_changed();
+    }
+    return PySequence_Fast_ITEMS(sequence_);
+  }
+
+ private:
+  [[noreturn]] static void fail_changed();
+  PyObject* sequence_;
+  Py_ssize_t size_;
+};
+
 // ---- Numbers -----------------------------------------------------------------------------------
 PyObject* scalar_object(const Scalar& scalar);  // bool, int, float or complex; new
 // A Python or NumPy number (not a tensor). False where it is something else.

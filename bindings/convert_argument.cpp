@@ -72,19 +72,10 @@ bool convert_bool(PyObject* object, bool* flag) {
   return true;
 }
 
-// The items of a list, a tuple (Size too) or nothing.
-bool sequence(PyObject* object, PyObject*** items, Py_ssize_t* count) {
-  if (!PyTuple_Check(object) && !PyList_Check(object)) {
-    return false;
-  }
-  *items = PySequence_Fast_ITEMS(object);
-  *count = PySequence_Fast_GET_SIZE(object);
-  return true;
-}
-
-bool convert_ints(const OverloadSet& set, const Parameter& parameter, PyObject* const* items,
-                  Py_ssize_t count, Frame& frame, Value& value) {
-  if (count > 0 && !fits_int(items[0])) {
+bool convert_ints(const OverloadSet& set, const Parameter& parameter, const Items& items,
+                  Frame& frame, Value& value) {
+  const Py_ssize_t count = items.size();
+  if (count > 0 && !fits_int(items[0].get())) {
     return false;
   }
   IntList long_list;
@@ -94,12 +85,13 @@ bool convert_ints(const OverloadSet& set, const Parameter& parameter, PyObject* 
     list = long_list.data();
   }
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (!fits_int(items[i])) {
-      fail(ErrorKind::Type, "", set.name, "(): argument '", PyUnicode_AsUTF8(parameter.name),
+    const Ref item = items[i];
+    if (!fits_int(item.get())) {
+      fail(ErrorKind::Type, "", set.name, "(): argument '", message_text(parameter.name),
            "' failed to unpack the object at pos ", static_cast<int64_t>(i + 1),
-           " with error \"type must be tuple of ints,but got ", type_name(items[i]), "\"");
+           " with error \"type must be tuple of ints,but got ", type_name(item.get()), "\"");
     }
-    list[i] = to_int(items[i]);
+    list[i] = to_int(item.get());
   }
   value = long_list.empty() ? Value::borrow(IntArrayRef(list, static_cast<size_t>(count)))
                             : Value(std::move(long_list));
@@ -108,10 +100,8 @@ bool convert_ints(const OverloadSet& set, const Parameter& parameter, PyObject* 
 
 bool convert_int_list(const OverloadSet& set, const Parameter& parameter, PyObject* object,
                       Frame& frame, Value& value) {
-  PyObject** items;
-  Py_ssize_t count;
-  if (sequence(object, &items, &count)) {
-    return convert_ints(set, parameter, items, count, frame, value);
+  if (Items::are_in(object)) {
+    return convert_ints(set, parameter, Items(object), frame, value);
   }
   int repeat = parameter.argument->list_size;
   if (repeat == 0 || !fits_int(object)) {
@@ -129,24 +119,24 @@ bool convert_int_list(const OverloadSet& set, const Parameter& parameter, PyObje
 }
 
 bool convert_tensor_list(const Parameter& parameter, PyObject* object, Value& value) {
-  PyObject** items;
-  Py_ssize_t count;
-  if (!sequence(object, &items, &count)) {
+  if (!Items::are_in(object)) {
     return false;
   }
+  const Items items(object);
   bool nothing = parameter.argument->optional_items;
   TensorList list;
-  list.reserve(static_cast<size_t>(count));
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (is_tensor(items[i])) {
-      list.push_back(tensor_of(items[i]));
-    } else if (nothing && items[i] == Py_None) {
+  list.reserve(static_cast<size_t>(items.size()));
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    const Ref item = items[i];
+    if (is_tensor(item.get())) {
+      list.push_back(tensor_of(item.get()));
+    } else if (nothing && item.get() == Py_None) {
       list.emplace_back();
     } else if (i == 0) {
       return false;
     } else {
       fail(ErrorKind::Type, "", "expected Tensor as element ", static_cast<int64_t>(i),
-           " in argument ", parameter.index, ", but got ", type_name(items[i]));
+           " in argument ", parameter.index, ", but got ", type_name(item.get()));
     }
   }
   value = Value(std::move(list));
@@ -155,15 +145,14 @@ bool convert_tensor_list(const Parameter& parameter, PyObject* object, Value& va
 
 template <typename Item, typename F>
 bool convert_items(PyObject* object, Value& value, F&& convert) {
-  PyObject** items;
-  Py_ssize_t count;
-  if (!sequence(object, &items, &count)) {
+  if (!Items::are_in(object)) {
     return false;
   }
+  const Items items(object);
   std::vector<Item> list;
-  for (Py_ssize_t i = 0; i < count; ++i) {
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
     Item item{};
-    if (!convert(items[i], &item)) {
+    if (!convert(items[i].get(), &item)) {
       return false;
     }
     list.push_back(item);

@@ -64,8 +64,9 @@ Ref ask(PyObject* owner, const DispatchCall& call, PyObject* types) {
   Ref name = owned(PyObject_Str(call.function));
   Ref asked = owned(PyObject_Repr(types));
   fail(ErrorKind::Type, "",
-       cat("Multiple dispatch failed for '", text_of(name.get()),
-           "'; all __torch_dispatch__ handlers returned NotImplemented: ", text_of(asked.get())));
+       cat("Multiple dispatch failed for '", message_text(name.get()),
+           "'; all __torch_dispatch__ handlers returned NotImplemented: ",
+           message_text(asked.get())));
 }
 
 // What a handler does is not recorded and not autocast: those doors have been passed. A whole
@@ -117,15 +118,16 @@ void take_results(Invocation& inv, PyObject* result) {
     inv.results[0] = result_value(*inv.op, declared[0], result);
     return;
   }
-  Ref items = owned(PySequence_Fast(result, "__torch_dispatch__ must give a tuple of results"));
-  if (PySequence_Fast_GET_SIZE(items.get()) != inv.result_count) {
+  const Ref list =
+      owned(PySequence_Fast(result, "__torch_dispatch__ must give a tuple of results"));
+  const Items items(list.get());
+  if (items.size() != inv.result_count) {
     fail(ErrorKind::Runtime, "", inv.op->name(), "(): __torch_dispatch__ gave ",
-         PySequence_Fast_GET_SIZE(items.get()), " results, the operator has ",
+         static_cast<int64_t>(items.size()), " results, the operator has ",
          static_cast<int>(inv.result_count));
   }
   for (int i = 0; i < inv.result_count; ++i) {
-    inv.results[i] = result_value(*inv.op, declared[static_cast<size_t>(i)],
-                                  PySequence_Fast_GET_ITEM(items.get(), i));
+    inv.results[i] = result_value(*inv.op, declared[static_cast<size_t>(i)], items[i].get());
   }
 }
 
@@ -335,9 +337,7 @@ PyObject* disabled(PyObject*, PyObject* given) {
   }
   bool saved = dispatch_state.disabled;
   dispatch_state.disabled = true;
-  Ref all = args == nullptr ? Ref(PyTuple_New(0)) : Ref(PySequence_Tuple(args));
-  PyObject* result =
-      all ? PyObject_Call(function, all.get(), kwargs == Py_None ? nullptr : kwargs) : nullptr;
+  PyObject* result = call_with(function, args, kwargs);
   dispatch_state.disabled = saved;
   return result;
 }

@@ -90,9 +90,11 @@ void DispatchClasses::add_object(PyObject* object) {
 }
 
 void DispatchClasses::add_all(PyObject* object) {
-  if (PyTuple_Check(object) || PyList_Check(object)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
-      add_all(PySequence_Fast_GET_ITEM(object, i));
+  const RecursionGuard deeper(" while looking for tensors in arguments");
+  if (Items::are_in(object)) {
+    const Items items(object);
+    for (Py_ssize_t i = 0; i < items.size(); ++i) {
+      add_all(items[i].get());
     }
   } else if (PyDict_Check(object)) {
     PyObject* key;

@@ -46,11 +46,8 @@ PyObject* take_pending() {
 
 std::string describe(PyObject* exception) {
   std::string text = type_name(exception);
-  if (PyObject* message = PyObject_Str(exception)) {
-    if (const char* utf8 = PyUnicode_AsUTF8(message)) {
-      text += std::string(": ") + utf8;
-    }
-    Py_DECREF(message);
+  if (const Ref message{PyObject_Str(exception)}) {
+    text += ": " + message_text(message.get());
   }
   PyErr_Clear();
   return text;
@@ -109,6 +106,13 @@ void fill(PyObject* module) {
 
 const Part part(Stage::Errors, fill);
 
+void require_text(PyObject* object) {
+  if (!PyUnicode_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "expected str, got %s", type_name(object).c_str());
+    throw PythonError();
+  }
+}
+
 }  // namespace
 
 PythonError::PythonError() {
@@ -148,16 +152,32 @@ void translate_exception() noexcept {
 }
 
 std::string_view text_of(PyObject* object) {
-  if (!PyUnicode_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "expected str, got %s", type_name(object).c_str());
-    throw PythonError();
-  }
+  require_text(object);
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(object, &size);
   if (text == nullptr) {
     throw PythonError();
   }
   return {text, static_cast<size_t>(size)};
+}
+
+std::string message_text(PyObject* object) {
+  require_text(object);
+  const Ref bytes = owned(PyUnicode_AsEncodedString(object, "utf-8", "backslashreplace"));
+  return {PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))};
+}
+
+PyObject* call_with(PyObject* function, PyObject* args, PyObject* kwargs) {
+  if (kwargs == Py_None) {
+    kwargs = nullptr;
+  }
+  if (kwargs != nullptr && !PyDict_Check(kwargs)) {
+    PyErr_Format(PyExc_TypeError, "keyword arguments must be a dict, not %s",
+                 type_name(kwargs).c_str());
+    return nullptr;
+  }
+  const Ref items(args == nullptr ? PyTuple_New(0) : PySequence_Tuple(args));
+  return items ? PyObject_Call(function, items.get(), kwargs) : nullptr;
 }
 
 std::string type_name(PyObject* object) {

@@ -18,8 +18,8 @@ bool is_sequence(PyObject* object) {
           !PyBytes_Check(object) && !is_numpy_scalar(object));
 }
 
-// The items of a sequence as a list or tuple, of the length that was measured first.
-Ref items_of(PyObject* sequence) {
+// The items of a sequence as a list or tuple.
+Ref sequence_of(PyObject* sequence) {
   return owned(PySequence_Fast(sequence, "not a sequence"));
 }
 
@@ -69,22 +69,23 @@ DType default_complex() {
 DType infer(PyObject* data);
 
 DType infer_items(PyObject* sequence) {
-  const Ref items = items_of(sequence);
-  const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
-  if (size == 0) {
+  const Ref list = sequence_of(sequence);
+  const Items items(list.get());
+  if (items.size() == 0) {
     return default_dtype();
   }
-  PyObject** list = PySequence_Fast_ITEMS(items.get());
-  DType found = infer(list[0]);
-  for (Py_ssize_t i = 1; i < size; ++i) {
-    if (PyFloat_CheckExact(list[i]) && found == DType::Float32 &&
-        default_dtype() == DType::Float32) {
+  DType found = infer(items[0].get());
+  PyObject* const* read = items.data();
+  for (Py_ssize_t i = 1; i < items.size(); ++i) {
+    PyObject* item = read[i];
+    if (PyFloat_CheckExact(item) && found == DType::Float32 && default_dtype() == DType::Float32) {
       continue;
     }
-    if (PyLong_CheckExact(list[i]) && found == DType::Int64) {
+    if (PyLong_CheckExact(item) && found == DType::Int64) {
       continue;
     }
-    found = promote(found, infer(list[i]));
+    found = promote(found, infer(items[i].get()));
+    read = items.data();
   }
   return found;
 }
@@ -245,28 +246,29 @@ class Filler {
     if (!is_sequence(data)) {
       fail(ErrorKind::Type, "", "not a sequence");
     }
-    const Ref items = items_of(data);
-    const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
-    if (size != sizes_[dim]) {
+    const Ref list = sequence_of(data);
+    const Items items(list.get());
+    if (items.size() != sizes_[dim]) {
       fail(ErrorKind::Value, "", "expected sequence of length ", sizes_[dim], " at dim ", dim,
-           " (got ", static_cast<int64_t>(size), ")");
+           " (got ", static_cast<int64_t>(items.size()), ")");
     }
-    PyObject** list = PySequence_Fast_ITEMS(items.get());
     if (dim + 1 == sizes_.size()) {
-      return fill_row(list, size);
+      return fill_row(items);
     }
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      fill(list[i], dim + 1);
+    for (Py_ssize_t i = 0; i < items.size(); ++i) {
+      fill(items[i].get(), dim + 1);
     }
   }
 
  private:
-  void fill_row(PyObject** list, Py_ssize_t size) {
-    for (Py_ssize_t i = 0; i < size; ++i, at_ += item_) {
+  void fill_row(const Items& items) {
+    PyObject* const* list = items.data();
+    for (Py_ssize_t i = 0; i < items.size(); ++i, at_ += item_) {
       if (dtype_ == DType::Float32 && PyFloat_CheckExact(list[i])) {
         *reinterpret_cast<float*>(at_) = static_cast<float>(PyFloat_AS_DOUBLE(list[i]));
       } else {
-        store(at_, dtype_, list[i]);
+        store(at_, dtype_, items[i].get());
+        list = items.data();
       }
     }
   }

@@ -152,7 +152,7 @@ PyObject* set_precision(PyObject*, PyObject* name) {
         return py_none();
       }
     }
-    const std::string got = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : type_name(name);
+    const std::string got = PyUnicode_Check(name) ? message_text(name) : type_name(name);
     fail(ErrorKind::Runtime, "", "no precision of matrix products: '", got, "'");
   });
 }

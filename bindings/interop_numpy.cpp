@@ -48,9 +48,10 @@ int64_t integer(PyObject* object) {
 
 IntList integers(PyObject* tuple) {
   IntList list;
-  const Ref items = owned(PySequence_Fast(tuple, "expected a sequence"));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    list.push_back(integer(PySequence_Fast_GET_ITEM(items.get(), i)));
+  const Ref sequence = owned(PySequence_Fast(tuple, "expected a sequence"));
+  const Items items(sequence.get());
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    list.push_back(integer(items[i].get()));
   }
   return list;
 }
@@ -305,7 +306,8 @@ DType numpy_dtype(PyObject* object) {
   }
   const Ref type = owned(PyObject_GetAttrString(dtype.get(), "type"));
   const Ref type_text = owned(PyObject_GetAttrString(type.get(), "__name__"));
-  fail(ErrorKind::Type, "", "can't convert np.ndarray of type numpy.", text_of(type_text.get()),
+  fail(ErrorKind::Type, "", "can't convert np.ndarray of type numpy.",
+       message_text(type_text.get()),
        ". The only supported types are: float64, float32, float16, complex64, complex128, int64, "
        "int32, int16, int8, uint64, uint32, uint16, uint8, and bool.");
 }

@@ -14,8 +14,7 @@ std::string given_text(const OverloadSet& set, const Arguments& arguments) {
   }
   for (Py_ssize_t i = 0; i < arguments.keyword_count(); ++i) {
     text += text.size() > 1 ? ", " : "";
-    text += std::string(PyUnicode_AsUTF8(arguments.keyword(i))) + "=" +
-            type_name(arguments.keyword_value(i));
+    text += message_text(arguments.keyword(i)) + "=" + type_name(arguments.keyword_value(i));
   }
   return text + ")";
 }
@@ -31,7 +30,7 @@ std::string missing_text(const OverloadSet& set, const Signature& signature,
       given = given || PyUnicode_Compare(arguments.keyword(k), parameter.name) == 0;
     }
     if (!given) {
-      names += std::string(count > 0 ? ", " : "") + "\"" + PyUnicode_AsUTF8(parameter.name) + "\"";
+      names += std::string(count > 0 ? ", " : "") + "\"" + message_text(parameter.name) + "\"";
       ++count;
     }
   }
@@ -53,7 +52,7 @@ std::string wrong_type_text(const OverloadSet& set, const Signature& signature,
   std::string name = "out";
   std::string type = signature.op->schema.results.size() > 1 ? "tuple of Tensors" : "Tensor";
   if (mismatch.parameter != nullptr) {
-    name = PyUnicode_AsUTF8(mismatch.parameter->name);
+    name = message_text(mismatch.parameter->name);
     type = parameter_type(*mismatch.parameter->argument);
   }
   std::string place =
@@ -72,11 +71,11 @@ std::string one_text(const OverloadSet& set, const Signature& signature, const A
     case Mismatch::Kind::WrongType:
       return wrong_type_text(set, signature, mismatch);
     case Mismatch::Kind::Unexpected:
-      return set.name + "() got an unexpected keyword argument '" +
-             PyUnicode_AsUTF8(mismatch.object) + "'";
+      return set.name + "() got an unexpected keyword argument '" + message_text(mismatch.object) +
+             "'";
     case Mismatch::Kind::Twice:
-      return set.name + "() got multiple values for argument '" +
-             PyUnicode_AsUTF8(mismatch.object) + "'";
+      return set.name + "() got multiple values for argument '" + message_text(mismatch.object) +
+             "'";
   }
   return "";
 }

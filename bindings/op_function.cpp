@@ -35,8 +35,14 @@ void set_outputs(PyObject* out, Invocation& inv) {
     inv.results[0] = Value(tensor_of(out));
     return;
   }
+  // A list may have changed since it was found to fit.
+  const TensorList outputs = tensors_of(out, inv.op->name().c_str(), "out");
+  if (outputs.size() != inv.result_count) {
+    fail(ErrorKind::Type, "", inv.op->name(), "(): argument 'out' must have ",
+         static_cast<int>(inv.result_count), " tensors, not ", outputs.size());
+  }
   for (int i = 0; i < inv.result_count; ++i) {
-    inv.results[i] = Value(tensor_of(PySequence_Fast_GET_ITEM(out, i)));
+    inv.results[i] = Value(outputs[static_cast<size_t>(i)]);
   }
 }
 

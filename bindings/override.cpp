@@ -70,36 +70,35 @@ bool overrides(PyObject* object) {
 }
 
 // Adds an argument, before the first whose class it derives from; each class once.
-void collect(PyObject* object, std::vector<PyObject*>& found) {
+void collect(PyObject* object, std::vector<Ref>& found) {
   if (!overrides(object)) {
     return;
   }
   size_t at = found.size();
   for (size_t i = 0; i < found.size(); ++i) {
-    if (Py_TYPE(found[i]) == Py_TYPE(object)) {
+    PyTypeObject* known = Py_TYPE(found[i].get());
+    if (known == Py_TYPE(object)) {
       return;
     }
-    if (at == found.size() && PyType_IsSubtype(Py_TYPE(object), Py_TYPE(found[i]))) {
+    if (at == found.size() && PyType_IsSubtype(Py_TYPE(object), known)) {
       at = i;
     }
   }
-  found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), object);
+  found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), Ref::share(object));
 }
 
-bool is_sequence(PyObject* object) {
-  return PyTuple_Check(object) || PyList_Check(object);
-}
-
-std::vector<PyObject*> overriding(PyObject* const* args, Py_ssize_t count) {
-  std::vector<PyObject*> found;
+// Held: what one of them does when it is asked may drop the others from their list.
+std::vector<Ref> overriding(PyObject* const* args, Py_ssize_t count) {
+  std::vector<Ref> found;
   if (override_state.enabled != Enabled::All) {
     return found;
   }
   for (Py_ssize_t i = 0; i < count; ++i) {
     collect(args[i], found);
-    if (is_sequence(args[i])) {
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); ++k) {
-        collect(PySequence_Fast_GET_ITEM(args[i], k), found);
+    if (Items::are_in(args[i])) {
+      const Items items(args[i]);
+      for (Py_ssize_t k = 0; k < items.size(); ++k) {
+        collect(items[k].get(), found);
       }
     }
   }
@@ -113,11 +112,11 @@ struct Call {
   Ref kwargs;
 };
 
-Ref types_of(const std::vector<PyObject*>& objects) {
+Ref types_of(const std::vector<Ref>& objects) {
   Ref types = owned(PyTuple_New(static_cast<Py_ssize_t>(objects.size())));
   for (size_t i = 0; i < objects.size(); ++i) {
     PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
-                     new_ref(reinterpret_cast<PyObject*>(Py_TYPE(objects[i]))));
+                     new_ref(reinterpret_cast<PyObject*>(Py_TYPE(objects[i].get()))));
   }
   return types;
 }
@@ -145,25 +144,21 @@ Ref ask_mode(const Call& call) {
 }
 
 [[noreturn]] void fail_unhandled(const Call& call) {
-  Ref name(PyObject_Repr(call.function));
-  Ref types(PyObject_Repr(call.types.get()));
-  std::string text = "Multiple dispatch failed for '";
-  text += name ? PyUnicode_AsUTF8(name.get()) : "?";
-  text += "'; all __torch_function__ handlers returned NotImplemented: ";
-  text += types ? PyUnicode_AsUTF8(types.get()) : "?";
-  PyErr_Clear();
-  fail(ErrorKind::Type, "", text);
+  const Ref name = owned(PyObject_Repr(call.function));
+  const Ref types = owned(PyObject_Repr(call.types.get()));
+  fail(ErrorKind::Type, "", "Multiple dispatch failed for '", message_text(name.get()),
+       "'; all __torch_function__ handlers returned NotImplemented: ", message_text(types.get()));
 }
 
-PyObject* dispatch(const Call& call, const std::vector<PyObject*>& objects) {
+PyObject* dispatch(const Call& call, const std::vector<Ref>& objects) {
   if (modes_active()) {
     Ref result = ask_mode(call);
     if (result.get() != Py_NotImplemented) {
       return result.release();
     }
   }
-  for (PyObject* object : objects) {
-    Ref result = ask(object, call);
+  for (const Ref& object : objects) {
+    Ref result = ask(object.get(), call);
     if (result.get() != Py_NotImplemented) {
       return result.release();
     }
@@ -195,7 +190,7 @@ bool any_override(PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
     if (Py_TYPE(object) == tensor_type) {
       continue;
     }
-    if (is_sequence(object)) {
+    if (Items::are_in(object)) {
       for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(object); ++k) {
         if (overrides(PySequence_Fast_GET_ITEM(object, k))) {
           return true;
@@ -212,7 +207,7 @@ PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t co
                         PyObject* keywords) {
   return guarded([&] {
     Py_ssize_t extra = keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0;
-    std::vector<PyObject*> objects = overriding(args, count + extra);
+    const std::vector<Ref> objects = overriding(args, count + extra);
     Call call{function, types_of(objects), owned(PyTuple_New(count)), owned(PyDict_New())};
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyTuple_SET_ITEM(call.args.get(), i, new_ref(args[i]));
@@ -237,20 +232,17 @@ PyObject* disabled(PyObject*, PyObject* args) {
   }
   Enabled saved = override_state.enabled;
   override_state.enabled = Enabled::ModesOnly;
-  Ref none = call_args == nullptr ? Ref(PyTuple_New(0)) : Ref(PySequence_Tuple(call_args));
-  PyObject* result =
-      none ? PyObject_Call(function, none.get(), kwargs == Py_None ? nullptr : kwargs) : nullptr;
+  PyObject* result = call_with(function, call_args, kwargs);
   override_state.enabled = saved;
   return result;
 }
 
 PyObject* has_torch_function(PyObject*, PyObject* objects) {
-  Ref list(PySequence_Fast(objects, "expected a sequence"));
-  if (!list) {
-    return nullptr;
-  }
-  return PyBool_FromLong(any_override(PySequence_Fast_ITEMS(list.get()),
-                                      PySequence_Fast_GET_SIZE(list.get()), nullptr));
+  return guarded([&] {
+    const Ref tuple = owned(PySequence_Tuple(objects));
+    return PyBool_FromLong(
+        any_override(PySequence_Fast_ITEMS(tuple.get()), PyTuple_GET_SIZE(tuple.get()), nullptr));
+  });
 }
 
 PyObject* has_torch_function_unary(PyObject*, PyObject* object) {
@@ -273,9 +265,9 @@ PyObject* handle_torch_function(PyObject*, PyObject* args) {
     return nullptr;
   }
   return guarded([&] {
-    Ref list = owned(PySequence_Fast(relevant, "relevant arguments must be a sequence"));
-    std::vector<PyObject*> objects =
-        overriding(PySequence_Fast_ITEMS(list.get()), PySequence_Fast_GET_SIZE(list.get()));
+    const Ref tuple = owned(PySequence_Tuple(relevant));
+    const std::vector<Ref> objects =
+        overriding(PySequence_Fast_ITEMS(tuple.get()), PyTuple_GET_SIZE(tuple.get()));
     return dispatch({function, types_of(objects), Ref::share(call_args), Ref::share(kwargs)},
                     objects);
   });
@@ -283,11 +275,11 @@ PyObject* handle_torch_function(PyObject*, PyObject* args) {
 
 PyObject* overloaded_args(PyObject*, PyObject* relevant) {
   return guarded([&] {
-    Ref list = owned(PySequence_Fast(relevant, "relevant arguments must be a sequence"));
+    const Ref tuple = owned(PySequence_Tuple(relevant));
     Ref found = owned(PyList_New(0));
-    for (PyObject* object :
-         overriding(PySequence_Fast_ITEMS(list.get()), PySequence_Fast_GET_SIZE(list.get()))) {
-      check(PyList_Append(found.get(), object));
+    for (const Ref& object :
+         overriding(PySequence_Fast_ITEMS(tuple.get()), PyTuple_GET_SIZE(tuple.get()))) {
+      check(PyList_Append(found.get(), object.get()));
     }
     return found.release();
   });

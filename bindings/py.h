@@ -5,6 +5,7 @@
 #include <Python.h>
 #include <structmember.h>  // PyMemberDef, before Python 3.12
 
+#include <concepts>
 #include <exception>
 #include <memory>
 #include <string>
@@ -82,7 +83,8 @@ inline PyObject* check(PyObject* result) {
   }
   return result;
 }
-inline int check(int result) {
+template <std::signed_integral T>
+T check(T result) {
   if (result < 0) {
     throw PythonError();
   }
@@ -95,6 +97,19 @@ inline Ref owned(PyObject* result) {
 // In a catch block: makes the C++ exception in flight the pending Python one, its type by
 // ErrorKind.
 void translate_exception() noexcept;
+
+// One level of a walk over nested containers, which may hold themselves:
+// PythonError(RecursionError) where there are too many.
+class RecursionGuard {
+ public:
+  explicit RecursionGuard(const char* where) {
+    if (Py_EnterRecursiveCall(where) != 0) {
+      throw PythonError();
+    }
+  }
+  ~RecursionGuard() { Py_LeaveRecursiveCall(); }
+  RecursionGuard(const RecursionGuard&) = delete;
+};
 
 // Runs `function`; a C++ exception becomes a pending Python one and the result `failed`.
 template <typename F, typename R = std::invoke_result_t<F>>
@@ -113,6 +128,11 @@ int guarded_int(F&& function) noexcept {
 
 // UTF-8 text of a str; PythonError(TypeError) for anything else. Lives as long as the object.
 std::string_view text_of(PyObject* object);
+// The same for messages: what UTF-8 cannot hold (a surrogate on its own) is written as an escape.
+std::string message_text(PyObject* object);
+// Calls function(*args, **kwargs) with what a user gave as these: any sequence, a dict or None.
+// Either may be null. Null, with an exception set, where it failed.
+PyObject* call_with(PyObject* function, PyObject* args, PyObject* kwargs);
 // How error texts call an object's type: as PyTorch does, "Tensor", "torch.dtype", "int".
 std::string type_name(PyObject* object);
 inline PyObject* py_none() {

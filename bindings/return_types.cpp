@@ -12,18 +12,17 @@ namespace rushlight::python {
 namespace {
 
 PyObject* result_repr(PyObject* self) {
-  std::string text = type_name(self) + "(\n";
-  Ref names(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
-  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(self); ++i) {
-    Ref item(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
-    if (!item) {
-      return nullptr;
+  return guarded([&] {
+    std::string text = type_name(self) + "(\n";
+    const Ref names =
+        owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+      const Ref item = owned(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
+      text += i > 0 ? ",\n" : "";
+      text += message_text(PyTuple_GET_ITEM(names.get(), i)) + "=" + message_text(item.get());
     }
-    text += i > 0 ? ",\n" : "";
-    text += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), i))) + "=" +
-            PyUnicode_AsUTF8(item.get());
-  }
-  return names ? PyUnicode_FromString((text + ")").c_str()) : nullptr;
+    return PyUnicode_FromString((text + ")").c_str());
+  });
 }
 
 PyTypeObject* make_type(const Schema& schema) {

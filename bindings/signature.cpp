@@ -153,7 +153,7 @@ std::string signature_text(const Signature& signature, bool method) {
       text += "*, ";
       star = true;
     }
-    text += parameter_type(argument) + " " + PyUnicode_AsUTF8(parameter.name);
+    text += parameter_type(argument) + " " + message_text(parameter.name);
     if (argument.has_default) {
       text += " = " + argument.default_text;
     }
@@ -184,7 +184,7 @@ std::string python_signature_text(const Signature& signature, bool method) {
   for (size_t i = method ? 1 : 0; i < signature.parameters.size(); ++i) {
     const Parameter& parameter = signature.parameters[i];
     const Argument& argument = *parameter.argument;
-    std::string word = PyUnicode_AsUTF8(parameter.name);
+    std::string word = message_text(parameter.name);
     if (argument.has_default) {
       // None, in the schema: the same.
       bool pins = argument.name == "pin_memory";

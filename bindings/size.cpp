@@ -57,15 +57,14 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* size_repr(PyObject* self) {
-  std::string text = "torch.Size([";
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
-    Ref item(PyObject_Str(PyTuple_GET_ITEM(self, i)));
-    if (!item) {
-      return nullptr;
+  return guarded([&] {
+    std::string text = "torch.Size([";
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+      const Ref item = owned(PyObject_Str(PyTuple_GET_ITEM(self, i)));
+      text += (i > 0 ? ", " : "") + message_text(item.get());
     }
-    text += (i > 0 ? ", " : "") + std::string(PyUnicode_AsUTF8(item.get()));
-  }
-  return PyUnicode_FromString((text + "])").c_str());
+    return PyUnicode_FromString((text + "])").c_str());
+  });
 }
 
 PyObject* size_add(PyObject* a, PyObject* b) {

@@ -316,19 +316,19 @@ PyObject* swap_tensors(PyObject*, PyObject* args) {
   });
 }
 
-PyObject* init_subclass_dealloc(PyObject* type) {
-  reinterpret_cast<PyTypeObject*>(type)->tp_dealloc = tensor_dealloc;
-  return type;
-}
-
 // Python gives subclasses a dealloc of its own, which could not revive; the metaclass puts ours.
+// A class may have the metaclass without being a tensor's.
 int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
   if (PyType_Type.tp_init(type, args, kwargs) < 0) {
     return -1;
   }
-  init_subclass_dealloc(type);
+  auto* made = reinterpret_cast<PyTypeObject*>(type);
+  if (!PyType_IsSubtype(made, tensor_type)) {
+    return 0;
+  }
+  made->tp_dealloc = tensor_dealloc;
   return guarded_int([&] {
-    settle_dispatch_class(reinterpret_cast<PyTypeObject*>(type));
+    settle_dispatch_class(made);
     return 0;
   });
 }

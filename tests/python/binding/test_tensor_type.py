@@ -159,3 +159,15 @@ def test_a_tensor_that_the_collector_took_is_reused_once():
     fresh = [torch.ones(i) for i in range(32)]
     assert len({id(tensor) for tensor in fresh}) == 32
     assert [tensor.shape for tensor in fresh] == [(i,) for i in range(32)]
+
+
+def test_a_class_of_the_metaclass_need_not_be_a_tensor():
+    class Other(metaclass=type(Tensor)):
+        pass
+
+    watch = weakref.ref(Other())
+    assert watch() is None
+    made = [Other() for _ in range(100)]
+    made[0].other = made
+    del made
+    gc.collect()

@@ -148,3 +148,15 @@ def test_dropout_draws_in_order():
         torch.manual_seed(0)
         found.append(function())
     assert all(torch.equal(a, b) for a, b in zip(*found))
+
+
+@pytest.mark.parametrize("backend", ["inductor", "eager"])
+def test_code_in_a_file_whose_name_is_not_utf8(backend):
+    text = "def program(x):\n    y = x * 2\n    if y.sum() > 0:\n        y = y + 1\n    return y\n"
+    space: dict = {}
+    exec(compile(text, "\udcff.py", "exec"), space)
+    x = torch.ones(3, requires_grad=True)
+    with torch.autograd.set_detect_anomaly(True):
+        torch.compile(space["program"], backend=backend)(x).sum().backward()
+        space["program"](x).sum().backward()
+    assert x.grad.tolist() == [4, 4, 4]
