@@ -58,6 +58,10 @@ PyObject* int_tuple(IntArrayRef values);   // new, a plain tuple
 PyObject* generator_object(Generator generator);  // new
 bool to_generator(PyObject* object, Generator* generator);
 
+// ---- Memory ------------------------------------------------------------------------------------
+// Lends a storage's memory to somebody who will not say when it is over: it stays where it is.
+void lend_memory(StorageImpl* storage);
+
 // ---- Sequences ---------------------------------------------------------------------------------
 // The items of a list or tuple, which it must outlive. Converting one may run a program's code, and
 // that may change the list: an item is held while it is used, and one that has gone is an

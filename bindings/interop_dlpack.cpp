@@ -83,7 +83,7 @@ M* export_tensor(const Tensor& tensor) {
   out->managed.context = out;
   out->managed.deleter = delete_exported<M>;
   graph::flush_capture("DLPack");  // who is lent the memory may write it
-  tensor.storage()->resizable = false;
+  lend_memory(tensor.storage());
   out->managed.view = {tensor.data(),
                        {dlpack::kCpu, 0},
                        static_cast<int32_t>(tensor.dim()),
@@ -100,6 +100,20 @@ void drop_capsule(PyObject* capsule, const char* name) {
   if (PyCapsule_IsValid(capsule, name) != 0) {
     auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, name));
     managed->deleter(managed);
+  }
+}
+
+// A pair of numbers that the protocol defines; nothing is read of None.
+void read_pair(PyObject* given, const char* name, int* first, int* second) {
+  if (given == Py_None) {
+    return;
+  }
+  if (!PyTuple_Check(given)) {
+    fail(ErrorKind::Type, "__dlpack__", "argument '", name, "' must be a tuple of two ints, not ",
+         type_name(given));
+  }
+  if (PyArg_ParseTuple(given, "ii", first, second) == 0) {
+    throw PythonError();
   }
 }
 
@@ -126,9 +140,7 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     int type = dlpack::kCpu;
     int index = 0;
-    if (dl_device != Py_None && PyArg_ParseTuple(dl_device, "ii:dl_device", &type, &index) == 0) {
-      throw PythonError();
-    }
+    read_pair(dl_device, "dl_device", &type, &index);
     if (type != dlpack::kCpu) {
       PyErr_Format(PyExc_BufferError, "cannot export a CPU tensor to DLPack device type %d", type);
       throw PythonError();
@@ -137,10 +149,7 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     tensor = converted(tensor, std::nullopt, std::nullopt, copies);
     int major = 0;
     int minor = 0;
-    if (max_version != Py_None &&
-        PyArg_ParseTuple(max_version, "ii:max_version", &major, &minor) == 0) {
-      throw PythonError();
-    }
+    read_pair(max_version, "max_version", &major, &minor);
     if (major < 1) {
       return check(PyCapsule_New(export_tensor<Managed>(tensor), kName,
                                  [](PyObject* capsule) { drop_capsule<Managed>(capsule, kName); }));

@@ -175,7 +175,7 @@ int memory_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 Ref memory_of(const Tensor& tensor) {
   graph::flush_capture("an array over a tensor's memory");  // who is lent the memory may write it
-  tensor.storage()->resizable = false;                      // and must not lose it
+  lend_memory(tensor.storage());
   Ref object = owned(memory_type->tp_alloc(memory_type, 0));
   new (&reinterpret_cast<MemoryObject*>(object.get())->tensor) Tensor(tensor);
   return object;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <new>
+#include <unordered_map>
 
 #include "convert.h"
 #include "graph/capture.h"
@@ -19,6 +20,17 @@ PyTypeObject* storage_type = nullptr;
 
 StorageImpl* storage_of(PyObject* self) {
   return reinterpret_cast<StorageObject*>(self)->storage;
+}
+
+// Storages with buffers over their memory, which stays where it is until the last of them is
+// released. Guarded by the interpreter's lock.
+struct Lent {
+  Py_ssize_t buffers = 0;
+  bool resizable = false;  // afterwards
+};
+std::unordered_map<StorageImpl*, Lent>& lent() {
+  static auto* storages = new std::unordered_map<StorageImpl*, Lent>;
+  return *storages;
 }
 
 // Takes over one reference to the storage.
@@ -103,7 +115,15 @@ PyObject* element_size_method(PyObject*, PyObject*) {
   return PyLong_FromLong(1);
 }
 PyObject* share(PyObject* self, PyObject*) {
-  return guarded([&] { return PyLong_FromLong(share_memory(settled(self))); });
+  return guarded([&]() -> PyObject* {
+    StorageImpl* storage = settled(self);
+    if (lent().contains(storage) && !is_shared(storage)) {
+      PyErr_SetString(PyExc_BufferError,
+                      "a storage's memory cannot move while a buffer is over it");
+      return nullptr;
+    }
+    return PyLong_FromLong(share_memory(storage));
+  });
 }
 PyObject* shared(PyObject* self, PyObject*) {
   return PyBool_FromLong(is_shared(storage_of(self)));
@@ -222,9 +242,21 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       PyErr_SetString(PyExc_BufferError, "a meta storage has no bytes");
       return -1;
     }
-    return PyBuffer_FillInfo(view, self, data == nullptr ? &nothing : data,
-                             static_cast<Py_ssize_t>(storage->bytes), 0, flags);
+    check(PyBuffer_FillInfo(view, self, data == nullptr ? &nothing : data,
+                            static_cast<Py_ssize_t>(storage->bytes), 0, flags));
+    const auto found = lent().try_emplace(storage, Lent{0, storage->resizable}).first;
+    ++found->second.buffers;
+    storage->resizable = false;
+    return 0;
   });
+}
+
+void release_buffer(PyObject* self, Py_buffer*) {
+  const auto found = lent().find(storage_of(self));
+  if (--found->second.buffers == 0) {
+    found->first->resizable = found->second.resizable;
+    lent().erase(found);
+  }
 }
 
 PyObject* byte_at(PyObject* self, PyObject* index) {
@@ -286,6 +318,7 @@ void make_type(PyObject* module) {
       {Py_mp_subscript, reinterpret_cast<void*>(byte_at)},
       {Py_mp_ass_subscript, reinterpret_cast<void*>(set_byte)},
       {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+      {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
       {Py_tp_doc, const_cast<char*>("The bytes behind tensors.")},
       {0, nullptr},
   };
@@ -378,4 +411,13 @@ void fill(PyObject* module) {
 const Part part(Stage::Members, fill);
 
 }  // namespace
+
+void lend_memory(StorageImpl* storage) {
+  storage->resizable = false;
+  const auto found = lent().find(storage);
+  if (found != lent().end()) {
+    found->second.resizable = false;
+  }
+}
+
 }  // namespace rushlight::python

@@ -158,3 +158,35 @@ def test_hooks_that_are_no_dict():
     x = torch.ones(1)
     with pytest.raises(TypeError, match="'int' has no len"):
         x._backward_hooks = 3
+
+
+def test_dlpack_device_that_is_no_pair():
+    with pytest.raises(TypeError, match="'dl_device' must be a tuple of two ints, not int"):
+        torch.ones(1).__dlpack__(dl_device=1)
+
+
+def test_storage_is_not_resized_under_a_buffer():
+    storage = torch.ones(4).untyped_storage()
+    with memoryview(storage) as view:
+        with pytest.raises(RuntimeError, match="storage that is not resizable"):
+            storage.resize_(10**6)
+        assert len(view) == 16
+    assert storage.resize_(32).nbytes() == 32
+
+
+def test_storage_does_not_move_under_a_buffer():
+    storage = torch.ones(4).untyped_storage()
+    with memoryview(storage):
+        with pytest.raises(BufferError, match="cannot move while a buffer is over it"):
+            storage.share_memory_()
+    assert storage.share_memory_().is_shared()
+
+
+def test_storage_of_an_array_stays_after_a_buffer():
+    tensor = torch.ones(4)
+    storage = tensor.untyped_storage()
+    with memoryview(storage):
+        array = tensor.numpy()
+    with pytest.raises(RuntimeError, match="storage that is not resizable"):
+        storage.resize_(10**6)
+    assert array.sum() == 4
