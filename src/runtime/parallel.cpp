@@ -61,9 +61,15 @@ struct Loop {
   std::atomic<const RangeBody*> body{nullptr};
   std::atomic<int64_t> begin{0};
   std::atomic<int64_t> end{0};
-  std::atomic<int64_t> step{0};
+  std::atomic<uint64_t> unit{0};
+  std::atomic<uint64_t> units{0};
   std::atomic<uint32_t> pieces{0};
 };
+
+// The first unit of a piece: pieces differ by one unit at most.
+uint64_t first_unit(uint64_t units, uint64_t pieces, uint64_t piece) {
+  return units / pieces * piece + std::min(units % pieces, piece);
+}
 
 // What the pool knows of a thread of its own. Linux wakes a sleeper where it last ran, if it takes
 // the other cores for busy; where that is the caller's core, the sleeper waits there for the
@@ -110,14 +116,15 @@ class Worker {
 class Pool {
  public:
   // Returns false when another thread's loop occupies the pool.
-  bool try_run(int64_t begin, int64_t end, int64_t step, uint32_t pieces, const RangeBody& body,
-               int threads);
+  bool try_run(int64_t begin, int64_t end, uint64_t unit, uint64_t units, uint32_t pieces,
+               const RangeBody& body, int threads);
 
   Pool* retired_next = nullptr;
 
  private:
   void ensure_workers(int wanted);
-  void publish(int64_t begin, int64_t end, int64_t step, uint32_t pieces, const RangeBody& body);
+  void publish(int64_t begin, int64_t end, uint64_t unit, uint64_t units, uint32_t pieces,
+               const RangeBody& body);
   void wake(uint32_t useful);
   void work(Worker* self);
   void run_pieces(uint64_t claim);
@@ -163,7 +170,8 @@ void Pool::run_pieces(uint64_t claim) {
     const RangeBody* body = loop_.body.load(std::memory_order_relaxed);
     const int64_t begin = loop_.begin.load(std::memory_order_relaxed);
     const int64_t end = loop_.end.load(std::memory_order_relaxed);
-    const int64_t step = loop_.step.load(std::memory_order_relaxed);
+    const uint64_t unit = loop_.unit.load(std::memory_order_relaxed);
+    const uint64_t units = loop_.units.load(std::memory_order_relaxed);
     const uint32_t pieces = loop_.pieces.load(std::memory_order_relaxed);
     const auto unclaimed = static_cast<uint32_t>(claim);
     if (unclaimed == 0) {
@@ -173,8 +181,13 @@ void Pool::run_pieces(uint64_t claim) {
       continue;
     }
     const uint32_t piece = pieces - unclaimed;
-    const int64_t first = begin + piece * step;
-    const int64_t last = piece + 1 == pieces ? end : first + step;
+    // Without a sign, since a range may be longer than signed numbers go.
+    const auto start_of = [&](uint32_t of) {
+      const uint64_t skipped = first_unit(units, pieces, of) * unit;
+      return static_cast<int64_t>(static_cast<uint64_t>(begin) + skipped);
+    };
+    const int64_t first = start_of(piece);
+    const int64_t last = piece + 1 == pieces ? end : start_of(piece + 1);
     try {
       (*body)(first, last);
     } catch (...) {
@@ -229,12 +242,13 @@ void Pool::ensure_workers(int wanted) {
   }
 }
 
-void Pool::publish(int64_t begin, int64_t end, int64_t step, uint32_t pieces,
+void Pool::publish(int64_t begin, int64_t end, uint64_t unit, uint64_t units, uint32_t pieces,
                    const RangeBody& body) {
   loop_.body.store(&body, std::memory_order_relaxed);
   loop_.begin.store(begin, std::memory_order_relaxed);
   loop_.end.store(end, std::memory_order_relaxed);
-  loop_.step.store(step, std::memory_order_relaxed);
+  loop_.unit.store(unit, std::memory_order_relaxed);
+  loop_.units.store(units, std::memory_order_relaxed);
   loop_.pieces.store(pieces, std::memory_order_relaxed);
   finished_.store(0, std::memory_order_relaxed);
   const uint64_t number = (claim_.load(std::memory_order_relaxed) >> 32) + 1;
@@ -272,14 +286,14 @@ void Pool::wait_until_done(uint32_t pieces) {
   caller_sleeps_.store(false);
 }
 
-bool Pool::try_run(int64_t begin, int64_t end, int64_t step, uint32_t pieces, const RangeBody& body,
-                   int threads) {
+bool Pool::try_run(int64_t begin, int64_t end, uint64_t unit, uint64_t units, uint32_t pieces,
+                   const RangeBody& body, int threads) {
   const std::unique_lock lock(occupied_, std::try_to_lock);
   if (!lock.owns_lock()) {
     return false;
   }
   ensure_workers(threads - 1);
-  publish(begin, end, step, pieces, body);
+  publish(begin, end, unit, units, pieces, body);
   wake(std::min<uint32_t>(pieces, static_cast<uint32_t>(threads)) - 1);
   inside_piece = true;
   run_pieces(claim_.load(std::memory_order_relaxed));
@@ -378,12 +392,9 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body) {
   }
   // A few pieces for each thread even out cores of unequal speed or load.
   const uint64_t units = (items - 1) / unit + 1;
-  const uint64_t wanted = std::min<uint64_t>(units, static_cast<uint64_t>(threads) * 4);
-  const uint64_t step = ((units - 1) / wanted + 1) * unit;
-  const uint64_t pieces = (items - 1) / step + 1;
+  const uint64_t pieces = std::min<uint64_t>(units, static_cast<uint64_t>(threads) * 4);
   const int useful = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(threads), pieces));
-  if (!pool().try_run(begin, end, static_cast<int64_t>(step), static_cast<uint32_t>(pieces), body,
-                      useful)) {
+  if (!pool().try_run(begin, end, unit, units, static_cast<uint32_t>(pieces), body, useful)) {
     body(begin, end);
   }
 }

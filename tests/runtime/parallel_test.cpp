@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -64,6 +66,21 @@ TEST_P(ParallelTest, PiecesStartAtMultiplesOfTheGrain) {
   });
   for (const int64_t start : starts) {
     EXPECT_EQ((start - 5) % 10, 0);
+  }
+}
+
+// Else threads that take equal numbers of pieces would do unequal work.
+TEST_P(ParallelTest, PiecesDifferByOneGrainAtMost) {
+  for (const int64_t grains : {2, 9, 10, 14, 23, 1000}) {
+    std::mutex mutex;
+    int64_t least = INT64_MAX;
+    int64_t most = 0;
+    parallel_for(-20, grains * 10 - 20, 10, [&](int64_t first, int64_t last) {
+      const std::lock_guard lock(mutex);
+      least = std::min(least, last - first);
+      most = std::max(most, last - first);
+    });
+    EXPECT_LE(most - least, 10) << grains;
   }
 }
 
