@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 
@@ -17,8 +15,7 @@ int64_t block_bytes(bool tiled) {
   constexpr int64_t kLeast = 144 << 10;
   constexpr int64_t kMost = 288 << 10;
   constexpr int64_t kMostTiled = 832 << 10;
-  static const int64_t half = sysconf(_SC_LEVEL2_CACHE_SIZE) / 2;
-  return std::clamp<int64_t>(half, kLeast, tiled ? kMostTiled : kMost);
+  return std::clamp<int64_t>(second_level_cache_bytes() / 2, kLeast, tiled ? kMostTiled : kMost);
 }
 
 // The limits on slabs bound the memory for packed copies.
@@ -124,40 +121,83 @@ void multiply_task(const Product<T>& product, const Slab<T>& slab, int64_t i, in
   }
 }
 
-// How a slab is cut into tasks of equal size.
+// Columns that are finished at a time, while they are near.
+constexpr int64_t kFinishedCols = 256;
+
+// All columns of some rows, which the task packs for itself, a block of depth at a time.
+template <typename T>
+void multiply_own_rows(const Product<T>& product, const Slab<T>& slab, int64_t i, int64_t rows) {
+  const Format& format = slab.format;
+  const int64_t padded_n = round_up(slab.n, format.col_panel);
+  Slab<T> own = slab;
+  own.row = slab.row + i;
+  own.m = rows;
+  if (slab.sums != nullptr) {
+    own.sums = slab.sums + i * slab.n;
+  }
+  for (int64_t start = 0; start < slab.k; start += format.depth) {
+    own.depth_start = slab.depth_start + start;
+    own.k = std::min(format.depth, slab.k - start);
+    own.first = slab.first && start == 0;
+    own.last = slab.last && start + own.k == slab.k;
+    own.b = slab.b + start * padded_n * format.bytes;
+    pack_rows(product, &own);
+    for (int64_t j = 0; j < slab.n; j += kFinishedCols) {
+      multiply_task(product, own, 0, j, rows, std::min(kFinishedCols, slab.n - j));
+    }
+  }
+}
+
+// How a slab is cut into tasks: `down` ranges of rows by `across` ranges of columns, which differ
+// by one step at most.
 struct Grid {
-  int64_t rows;
-  int64_t cols;
   int64_t down;
   int64_t across;
+  int64_t row_step;
+  int64_t col_step;
 };
 
+// The items before range `index` of the `count` ranges that `items` are cut into.
+int64_t range_start(int64_t items, int64_t step, int64_t count, int64_t index) {
+  return std::min(items, ceil_div(items, step) * index / count * step);
+}
+
 // The largest tasks that fit the caches and still make enough for all threads, in a number that
-// they can share evenly.
+// they can share evenly. Columns are what threads share first: then both halves of a block of rows
+// run at the same time, and no thread waits long for the last one.
 template <typename T>
 Grid cut(const Product<T>& product, const Slab<T>& slab, double work) {
   // Two panels of tiles make a square of them, which uses what it loads twice.
   const int64_t row_step = slab.format.row_panel * (slab.tiled ? 2 : 1);
   const int64_t col_step = slab.format.col_panel * (slab.tiled ? 2 : 1);
+  // Narrower tasks would read A too often.
+  const int64_t wide_tasks = slab.n / (4 * col_step);
   const int64_t depth = std::min(slab.k, slab.format.depth);
   const int64_t cache_rows = block_bytes(slab.tiled) / (depth * slab.format.bytes);
   int64_t down = ceil_div(slab.m, cache_rows);
   const bool whole = product.direct() && product.done == nullptr;
-  int64_t across = whole ? 1 : ceil_div(slab.n, 256);
+  int64_t across = whole ? 1 : ceil_div(slab.n, kFinishedCols);
   const auto useful = static_cast<int64_t>(std::min(work / static_cast<double>(kTaskWork), 1e6));
   const int64_t threads = std::min<int64_t>(num_threads(), useful);
   if (threads > 1) {
     const int64_t wanted = std::min(useful, 4 * threads);
-    across = std::max(across, std::min(ceil_div(wanted, down), slab.n / (8 * col_step)));
+    across = std::max(across, std::min(ceil_div(wanted, down), wide_tasks));
+    if (round_up(across, threads) <= wide_tasks) {
+      across = round_up(across, threads);
+    }
     down = std::max(down, std::min(ceil_div(wanted, across), slab.m / (4 * row_step)));
     across = std::max(across, std::min(ceil_div(wanted, down), slab.n / col_step));
     if (down * across % threads != 0 && across % threads != 0) {
       down = round_up(down, threads);
     }
   }
-  const int64_t rows = round_up(ceil_div(slab.m, down), row_step);
-  const int64_t cols = round_up(ceil_div(slab.n, across), col_step);
-  return {rows, cols, ceil_div(slab.m, rows), ceil_div(slab.n, cols)};
+  if (slab.own_a) {
+    down = std::max(down, std::min(4 * threads, slab.m / (4 * row_step)));
+    across = 1;
+  }
+  down = std::min(down, ceil_div(slab.m, row_step));
+  across = std::min(across, ceil_div(slab.n, col_step));
+  return {down, across, row_step, col_step};
 }
 
 template <typename T>
@@ -170,10 +210,17 @@ void multiply_slab(const Product<T>& product, const Slab<T>& slab) {
       1, static_cast<int64_t>(static_cast<double>(kTaskWork * tasks) / (work + 1)));
   parallel_for(0, tasks, grain, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
-      const int64_t i = task / grid.across * grid.rows;
-      const int64_t j = task % grid.across * grid.cols;
-      multiply_task(product, slab, i, j, std::min(grid.rows, slab.m - i),
-                    std::min(grid.cols, slab.n - j));
+      const int64_t down = task / grid.across;
+      const int64_t across = task % grid.across;
+      const int64_t i = range_start(slab.m, grid.row_step, grid.down, down);
+      const int64_t j = range_start(slab.n, grid.col_step, grid.across, across);
+      const int64_t rows = range_start(slab.m, grid.row_step, grid.down, down + 1) - i;
+      const int64_t cols = range_start(slab.n, grid.col_step, grid.across, across + 1) - j;
+      if (slab.own_a) {
+        multiply_own_rows(product, slab, i, rows);
+      } else {
+        multiply_task(product, slab, i, j, rows, cols);
+      }
     }
   });
 }
@@ -215,8 +262,10 @@ int64_t slab_cols(const Product<T>& product, int64_t elements, int64_t depth) {
 template <typename T>
 void multiply_cols(const Product<T>& product, bool with_a, bool with_b, int64_t col, int64_t n) {
   const int64_t depth = slab_depth(product, true);
-  const int64_t m = with_a ? slab_rows(product, kNearElements, depth) : product.m;
+  const bool own_a = with_a && packs_own_a(product);
+  const int64_t m = with_a && !own_a ? slab_rows(product, kNearElements, depth) : product.m;
   Slab<T> slab = {};
+  slab.own_a = own_a;
   slab.col = col;
   slab.n = n;
   for (int64_t p = 0; p < product.k; p += depth) {
@@ -224,7 +273,7 @@ void multiply_cols(const Product<T>& product, bool with_a, bool with_b, int64_t 
     for (int64_t i = 0; i < product.m; i += m) {
       slab.row = i;
       slab.m = std::min(m, product.m - i);
-      pack_slab(product, with_a, with_b && i == 0, &slab);
+      pack_slab(product, with_a && !own_a, with_b && i == 0, &slab);
       multiply_slab(product, slab);
     }
   }
@@ -235,8 +284,10 @@ template <typename T>
 void multiply_cols_apart(const Product<T>& product, bool with_a, bool with_b, int64_t col,
                          int64_t n) {
   const int64_t depth = slab_depth(product, false);
+  const bool own_a = with_a && packs_own_a(product);
   const int64_t m = with_a ? slab_rows(product, kSlabElements, depth) : product.m;
   Slab<T> slab = {};
+  slab.own_a = own_a;
   slab.col = col;
   slab.n = n;
   for (int64_t i = 0; i < product.m; i += m) {
@@ -248,7 +299,7 @@ void multiply_cols_apart(const Product<T>& product, bool with_a, bool with_b, in
     for (int64_t p = 0; p < product.k; p += depth) {
       slab.take_depth(p, depth, product.k);
       const bool b_stays = slab.b != nullptr && product.k == depth && i > 0;
-      pack_slab(product, with_a, with_b && !b_stays, &slab);
+      pack_slab(product, with_a && !own_a, with_b && !b_stays, &slab);
       multiply_slab(product, slab);
     }
   }

@@ -71,7 +71,7 @@ extern const GemmEngine<float> engine_f32;
 extern const GemmEngine<double> engine_f64;
 }  // namespace v3
 
-// Differs from v3 in the tiles only: the rest is bound by memory.
+// Differs from v3 in tiles and packing: the rest is bound by memory.
 namespace v4 {
 GemmEngine<float> engine_f32();
 GemmEngine<double> engine_f64();

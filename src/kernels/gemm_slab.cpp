@@ -1,7 +1,10 @@
 #include "kernels/gemm_slab.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "kernels/scratch.h"
 #include "runtime/parallel.h"
@@ -17,6 +20,7 @@ const PerThread<Scratch> a_scratch;
 const PerThread<Scratch> b_scratch;
 const PerThread<Scratch> a_spare_scratch;
 const PerThread<Scratch> b_spare_scratch;
+const PerThread<Scratch> rows_scratch;
 
 // One of the factors: a slab of A by its rows, or of B by its columns.
 struct Side {
@@ -34,52 +38,82 @@ void raise(std::atomic<uint32_t>* most, uint32_t value) {
   }
 }
 
-// Packs all panels and depth blocks of a side in parallel. Returns the bits of the largest
-// magnitude where they become tiles.
-template <typename T>
-uint32_t pack(const Product<T>& product, const Side& side, const Format& format, bool tiled,
-              int64_t depth, std::byte* out) {
-  const int64_t width = side.panel;
-  const int64_t panels = ceil_div(side.count, width);
-  // Panels of adjacent items are packed side by side: each reads only part of a cache line, and
-  // the lines may lie a page apart.
-  const int64_t together =
-      side.item_stride == 1 ? std::clamp<int64_t>(panels / 8, 1, kPackedTogether / width) : 1;
-  const int64_t wide = together * width;
-  const int64_t across = ceil_div(panels, together);
-  const int64_t jobs = across * ceil_div(depth, format.depth);
-  std::atomic<uint32_t> largest = 0;
-  const auto pack_jobs = [&](int64_t first, int64_t last) {
-    for (int64_t job = first; job < last; ++job) {
-      const int64_t start = job / across * format.depth;
-      const int64_t item = job % across * wide;
-      const int64_t steps = std::min(format.depth, depth - start);
-      const int64_t skip = item * side.item_stride + start * side.depth_stride;
-      const DType dtype = side.source.dtype;
-      const auto* data = static_cast<const char*>(side.source.data) + skip * element_size(dtype);
-      const int64_t count = std::min(wide, side.count - item);
-      std::byte* to =
-          out + (start * panels * width + item * round_up(steps, format.step)) * format.bytes;
-      if (!tiled) {
-        product.engine.pack(dtype, data, side.item_stride, side.depth_stride, count, steps, width,
-                            reinterpret_cast<T*>(to));
-      } else {
-        raise(&largest, product.tiles->pack(product.scheme, side.columns, dtype, data,
-                                            side.item_stride, side.depth_stride, count, steps, to));
-      }
-    }
-  };
-  parallel_for(0, jobs, ceil_div(1 << 15, wide * format.depth), pack_jobs);
-  return largest.load(std::memory_order_relaxed);
-}
+// A side on its way to packed panels, cut into jobs: some panels by a block of depth each.
+struct Packing {
+  Side side;
+  Format format;
+  bool tiled;
+  int64_t depth;
+  std::byte* out;
+  int64_t wide;    // items of a job
+  int64_t across;  // jobs to a block of depth
+  int64_t jobs;
+  std::atomic<uint32_t> largest;  // bits of the largest magnitude, of tiles
+
+  Packing(const Side& source, const Format& layout, bool tiles, int64_t steps, Scratch* scratch)
+      : side(source), format(layout), tiled(tiles), depth(steps), largest(0) {
+    const int64_t width = side.panel;
+    const int64_t panels = ceil_div(side.count, width);
+    out = scratch->get<std::byte>(panels * width * round_up(depth, format.step) * format.bytes);
+    // Panels of adjacent items are packed side by side: each reads only part of a cache line, and
+    // the lines may lie a page apart.
+    const int64_t together =
+        side.item_stride == 1 ? std::clamp<int64_t>(panels / 8, 1, kPackedTogether / width) : 1;
+    wide = together * width;
+    across = ceil_div(panels, together);
+    jobs = across * ceil_div(depth, format.depth);
+  }
+};
 
 template <typename T>
-uint32_t pack_side(const Product<T>& product, const Side& side, const Format& format, bool tiled,
-                   int64_t depth, Scratch* scratch, const std::byte** packed) {
-  const int64_t elements = round_up(side.count, side.panel) * round_up(depth, format.step);
-  auto* out = scratch->get<std::byte>(elements * format.bytes);
-  *packed = out;
-  return pack(product, side, format, tiled, depth, out);
+void pack_job(const Product<T>& product, Packing* packing, int64_t job) {
+  const Side& side = packing->side;
+  const Format& format = packing->format;
+  const int64_t start = job / packing->across * format.depth;
+  const int64_t item = job % packing->across * packing->wide;
+  const int64_t steps = std::min(format.depth, packing->depth - start);
+  const int64_t skip = item * side.item_stride + start * side.depth_stride;
+  const DType dtype = side.source.dtype;
+  const auto* data = static_cast<const char*>(side.source.data) + skip * element_size(dtype);
+  const int64_t count = std::min(packing->wide, side.count - item);
+  const int64_t all = round_up(side.count, side.panel);
+  std::byte* to = packing->out + (start * all + item * round_up(steps, format.step)) * format.bytes;
+  if (!packing->tiled) {
+    product.engine.pack(dtype, data, side.item_stride, side.depth_stride, count, steps, side.panel,
+                        reinterpret_cast<T*>(to));
+  } else {
+    raise(&packing->largest,
+          product.tiles->pack(product.scheme, side.columns, dtype, data, side.item_stride,
+                              side.depth_stride, count, steps, to));
+  }
+}
+
+// Packs what is there of the two sides, in one parallel loop.
+template <typename T>
+void pack(const Product<T>& product, std::optional<Packing>* first,
+          std::optional<Packing>* second) {
+  constexpr int64_t kGrainElements = 1 << 15;
+  int64_t jobs = 0;
+  double elements = 0;
+  for (const auto* packing : {first, second}) {
+    if (*packing) {
+      jobs += (*packing)->jobs;
+      elements +=
+          static_cast<double>((*packing)->side.count) * static_cast<double>((*packing)->depth);
+    }
+  }
+  const int64_t ahead = *first ? (*first)->jobs : 0;
+  const auto grain =
+      static_cast<int64_t>(kGrainElements * static_cast<double>(jobs) / (elements + 1));
+  parallel_for(0, jobs, std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) {
+      if (job < ahead) {
+        pack_job(product, &**first, job);
+      } else {
+        pack_job(product, &**second, job - ahead);
+      }
+    }
+  });
 }
 
 template <typename T>
@@ -99,13 +133,22 @@ Side side_b(const Product<T>& product, const Slab<T>& slab, const Format& format
 template <typename T>
 bool pack_tiles(const Product<T>& product, bool with_a, bool with_b, Slab<T>* slab) {
   const Format format = format_of(product, true);
+  std::optional<Packing> b;
+  std::optional<Packing> a;
   if (with_b) {
-    slab->b_largest = pack_side(product, side_b(product, *slab, format), format, true, slab->k,
-                                &*b_scratch, &slab->b_tiles);
+    b.emplace(side_b(product, *slab, format), format, true, slab->k, &*b_scratch);
   }
   if (with_a) {
-    slab->a_largest = pack_side(product, side_a(product, *slab, format), format, true, slab->k,
-                                &*a_scratch, &slab->a_tiles);
+    a.emplace(side_a(product, *slab, format), format, true, slab->k, &*a_scratch);
+  }
+  pack(product, &b, &a);
+  if (b) {
+    slab->b_tiles = b->out;
+    slab->b_largest = b->largest.load(std::memory_order_relaxed);
+  }
+  if (a) {
+    slab->a_tiles = a->out;
+    slab->a_largest = a->largest.load(std::memory_order_relaxed);
   }
   if (!tiles_take(product.scheme, slab->a_largest, slab->b_largest)) {
     return false;
@@ -119,15 +162,34 @@ bool pack_tiles(const Product<T>& product, bool with_a, bool with_b, Slab<T>* sl
 
 }  // namespace
 
+int64_t second_level_cache_bytes() {
+  static const int64_t bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return bytes;
+}
+
+// Each task packs the rows of A that it takes, a block of depth at a time, which stays in its own
+// caches. It takes all columns, so there must be rows enough for all threads, and a block of depth
+// of B, which every task reads, must be near: else threads are better off with columns of their
+// own. Between blocks of depth, sums must stay in C.
+template <typename T>
+bool packs_own_a(const Product<T>& product) {
+  constexpr int64_t kPanels = 16;
+  const int64_t depth = std::min(product.k, kGemmDepth);
+  const int64_t near = second_level_cache_bytes() * 3 / 4;
+  return product.tiles == nullptr && (product.direct() || product.k <= kGemmDepth) &&
+         product.n * depth * static_cast<int64_t>(sizeof(T)) <= near &&
+         product.m >= kPanels * num_threads() * product.engine.rows;
+}
+
 // A tile reads A by broadcasts, which cost the same from where A lies. Packing pays only when many
 // panels of B use it, and when A outgrows the caches (measured; either choice gives the same bits).
 template <typename T>
 bool packs_a(const Product<T>& product) {
-  constexpr int64_t kWork = int64_t{1} << 26;
+  const double least_work = packs_own_a(product) ? 1 << 24 : 1 << 26;
   constexpr int64_t kCols = 192;
   const bool large = static_cast<double>(product.m) * static_cast<double>(product.n) *
                          static_cast<double>(product.k) >=
-                     static_cast<double>(kWork);
+                     least_work;
   // Steps of depth that lie apart, often by a power of two, fall into few sets of the caches.
   constexpr int64_t kShort = 96;
   const bool apart = product.a.row_stride == 1 && product.a.col_stride > product.engine.cols &&
@@ -163,12 +225,15 @@ void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* sla
   const GemmEngine<T>& engine = product.engine;
   const Format format = format_of(product, false);
   slab->format = format;
-  if (with_a) {
-    pack_side(product, side_a(product, *slab, format), format, false, slab->k, own_a, &slab->a);
-  }
+  std::optional<Packing> b;
+  std::optional<Packing> a;
   if (with_b) {
-    pack_side(product, side_b(product, *slab, format), format, false, slab->k, own_b, &slab->b);
+    slab->b = b.emplace(side_b(product, *slab, format), format, false, slab->k, own_b).out;
   }
+  if (with_a) {
+    slab->a = a.emplace(side_a(product, *slab, format), format, false, slab->k, own_a).out;
+  }
+  pack(product, &b, &a);
   if (slab->b != nullptr) {  // packed now or for an earlier slab
     return;
   }
@@ -181,11 +246,25 @@ void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* sla
   }
 }
 
+template <typename T>
+void pack_rows(const Product<T>& product, Slab<T>* slab) {
+  const Format& format = slab->format;
+  Packing packing(side_a(product, *slab, format), format, false, slab->k, &*rows_scratch);
+  for (int64_t job = 0; job < packing.jobs; ++job) {
+    pack_job(product, &packing, job);
+  }
+  slab->a = packing.out;
+}
+
+template bool packs_own_a(const Product<float>&);
+template bool packs_own_a(const Product<double>&);
 template bool packs_a(const Product<float>&);
 template bool packs_a(const Product<double>&);
 template bool packs_b(const Product<float>&);
 template bool packs_b(const Product<double>&);
 template void pack_slab(const Product<float>&, bool, bool, Slab<float>*);
 template void pack_slab(const Product<double>&, bool, bool, Slab<double>*);
+template void pack_rows(const Product<float>&, Slab<float>*);
+template void pack_rows(const Product<double>&, Slab<double>*);
 
 }  // namespace rushlight

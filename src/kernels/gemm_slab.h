@@ -42,7 +42,8 @@ struct Slab {
   int64_t m;
   int64_t n;
   int64_t k;
-  const std::byte* a = nullptr;  // packed; none: read A where it lies
+  const std::byte* a = nullptr;  // packed; none: read A where it lies, but for `own_a`
+  bool own_a = false;            // tasks pack the rows of A that they take
   const std::byte* b = nullptr;  // packed; none: read B where it lies, but for the last panel
   const T* b_edge = nullptr;
   const std::byte* b_tiles = nullptr;  // as tiles, whether or not this slab uses them
@@ -64,7 +65,13 @@ struct Slab {
   }
 };
 
-// Whether factors are packed where the product is made of chains.
+// Of the calling thread's core.
+int64_t second_level_cache_bytes();
+
+// Whether factors are packed where the product is made of chains; A by each task for itself where
+// `packs_own_a`.
+template <typename T>
+bool packs_own_a(const Product<T>& product);
 template <typename T>
 bool packs_a(const Product<T>& product);
 template <typename T>
@@ -74,5 +81,10 @@ bool packs_b(const Product<T>& product);
 // not asked for are there from a slab before, or are read where they lie.
 template <typename T>
 void pack_slab(const Product<T>& product, bool with_a, bool with_b, Slab<T>* slab);
+
+// Packs all rows of a slab for chains, on the calling thread, in memory that lasts until the thread
+// packs rows again.
+template <typename T>
+void pack_rows(const Product<T>& product, Slab<T>* slab);
 
 }  // namespace rushlight

@@ -15,6 +15,7 @@
 // clang-format off: the order matters
 #include "kernels/simd_v3.h"
 #include "kernels/gemm_tile.h"
+#include "kernels/gemm_pack.h"
 #include "kernels/simd_math.h"
 #include "kernels/gemm_rows.h"
 // clang-format on

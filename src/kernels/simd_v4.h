@@ -68,6 +68,13 @@ struct F32 {
   RUSHLIGHT_INLINE R max(R bound, R x) { return _mm512_max_ps(bound, x); }
   RUSHLIGHT_INLINE R fms(R a, R b, R c) { return _mm512_fmsub_ps(a, b, c); }
   RUSHLIGHT_INLINE R load(const float* p) { return _mm512_loadu_ps(p); }
+  RUSHLIGHT_INLINE R load(const BFloat16* p) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+  RUSHLIGHT_INLINE R load(const Half* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
   RUSHLIGHT_INLINE void store(float* p, R x) { _mm512_storeu_ps(p, x); }
   RUSHLIGHT_INLINE __mmask16 first(int64_t n) {
     return static_cast<__mmask16>((uint32_t{1} << n) - 1);

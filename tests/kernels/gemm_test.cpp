@@ -344,8 +344,9 @@ TEST(Gemm, SameBitsForAnyNumberOfThreads) {
     int64_t k;
   };
   for (const DType dtype : {DType::Float32, DType::Float64, DType::BFloat16}) {
-    for (const Shape& shape : {Shape{200, 300, 600}, Shape{768, 128, 130}, Shape{17, 900, 400},
-                               Shape{1, 5000, 300}, Shape{5000, 1, 300}, Shape{900, 20, 300}}) {
+    for (const Shape& shape :
+         {Shape{200, 300, 600}, Shape{768, 128, 130}, Shape{17, 900, 400}, Shape{1, 5000, 300},
+          Shape{5000, 1, 300}, Shape{900, 20, 300}, Shape{530, 400, 500}, Shape{480, 200, 1300}}) {
       for (const Layout layout : {Layout::rows, Layout::columns}) {
         Matrix a(dtype, shape.m, shape.k, layout);
         Matrix b(dtype, shape.k, shape.n, layout);
