@@ -308,7 +308,8 @@ class Writer:
     def _constant(self, value: object) -> str:
         if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
             return str(value)
-        if value is None or value is Ellipsis or isinstance(value, (bool, int, float, str, bytes)):
+        plain = (bool, int, float, str, bytes, range)
+        if value is None or value is Ellipsis or isinstance(value, plain):
             return repr(value)
         if isinstance(value, complex):
             return repr(value)

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 
+import rushlight
 from rushlight.fx._writer import Writer
 from rushlight.fx.codegen import CodeGen, PythonCode
 from rushlight.fx.node import _LEGAL_OPS, Node, map_arg
@@ -210,6 +211,18 @@ class Graph:
     ) -> Node:
         """Adds a call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def create_size_node(self, tensor_node: Node, dim: int) -> Node:
+        """Adds a size of a tensor."""
+        return self.call_function(rushlight.ops.aten.sym_size.int, (tensor_node, dim))
+
+    def create_stride_node(self, tensor_node: Node, dim: int) -> Node:
+        """Adds a stride of a tensor."""
+        return self.call_function(rushlight.ops.aten.sym_stride.int, (tensor_node, dim))
+
+    def create_storage_offset_node(self, tensor_node: Node) -> Node:
+        """Adds where a tensor starts in its memory."""
+        return self.call_function(rushlight.ops.aten.sym_storage_offset.default, (tensor_node,))
 
     def _call_operator(self, operator: Callable, args: tuple, kwargs: dict | None = None) -> Node:
         """Adds a call of an aten operator, under a name that leaves out which form it is."""

@@ -407,7 +407,7 @@ class Node:
                 maybe_return_typename[0] = f" -> {type_name(self.type)}"
             return f"return {self.args[0]}"
         kind = "" if self.type is None else f"{type_name(self.type)} "
-        if include_tensor_metadata:
+        if include_tensor_metadata and self.op != "placeholder":
             kind = _metadata_text(self.meta.get("val")) or kind
         start = f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}"
         if self.op == "placeholder":

@@ -247,5 +247,5 @@ def get_graph_provenance_json(graph: Graph) -> dict[str, Any]:
     return {
         node.name: [source.to_dict() for source in node.meta.get("from_node", [])]
         for node in graph.nodes
-        if node.op in ("call_function", "call_method", "call_module")
+        if node.op == "call_function"
     }

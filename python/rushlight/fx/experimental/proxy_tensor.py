@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rushlight import _C, Tensor, fx, ops
+from rushlight import _C, SymBool, SymFloat, SymInt, Tensor, fx, ops
 from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -23,7 +23,12 @@ from rushlight.utils._python_dispatch import (
 )
 from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_map_only, tree_unflatten
 
-__all__ = ["ProxyTorchDispatchMode", "get_proxy_mode", "make_fx"]
+__all__ = [
+    "DecompositionInterpreter", "ProxyTorchDispatchMode", "get_innermost_proxy_mode",
+    "get_proxy_mode", "make_fx", "py_sym_types",
+]  # fmt: skip
+
+py_sym_types = (SymInt, SymFloat, SymBool)
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):
@@ -124,6 +129,9 @@ def get_proxy_mode() -> ProxyTorchDispatchMode | None:
     return None
 
 
+get_innermost_proxy_mode = get_proxy_mode
+
+
 class _Constants:
     """The attributes of a graph that is being traced."""
 
@@ -137,6 +145,52 @@ class _Constants:
         name = f"{kind}{sum(known.startswith(kind) for known in self.values)}"
         self.values[name] = tensor
         return self.graph.get_attr(name)
+
+
+class DecompositionInterpreter(fx.Interpreter):
+    """Runs a graph of aten operators, and writes what it runs into another graph.
+
+    decomposition_table: functions to call in the place of operators.
+    """
+
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        new_graph: fx.Graph,
+        decomposition_table: Mapping[Any, Callable] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(module, **kwargs)
+        self.new_graph = new_graph
+        self.decomposition_table = dict(decomposition_table or {})
+        self.constants = _Constants(new_graph)
+        self.mode = ProxyTorchDispatchMode(new_graph, self.constants.node, self.decomposition_table)
+
+    def placeholder(self, target: str, args: tuple, kwargs: dict) -> Any:
+        """An input."""
+        value = super().placeholder(target, args, kwargs)
+        node = self.new_graph.placeholder(target)
+        if isinstance(value, Tensor):
+            self.mode.track(value, node)
+        return value
+
+    def get_attr(self, target: str, args: tuple, kwargs: dict) -> Any:
+        """An attribute, of the same name."""
+        value = super().get_attr(target, args, kwargs)
+        if isinstance(value, Tensor):
+            self.mode.track(value, self.new_graph.get_attr(target))
+        return value
+
+    def output(self, target: str, args: tuple, kwargs: dict) -> Any:
+        """The result."""
+        value = super().output(target, args, kwargs)
+        self.new_graph.output(self.mode.argument(value))
+        return value
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the graph; gives its result."""
+        with self.mode:
+            return super().run(*args, **kwargs)
 
 
 class TracedGraphModule(fx.GraphModule):

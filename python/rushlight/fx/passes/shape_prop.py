@@ -16,6 +16,8 @@ def _extract_tensor_metadata(result: rushlight.Tensor) -> TensorMetadata:
         result.requires_grad,
         result.stride(),
         next((f for f in formats if _is_laid_out(result, f)), None),
+        False,
+        {},
     )
 
 
