@@ -47,6 +47,27 @@ OverloadSet& set_for(std::map<std::string, OverloadSet*>& index, const std::stri
   return *found;
 }
 
+// Whether `a` takes a tensor where `b`, alike before, takes a number.
+bool prefers_tensor(const Signature& a, const Signature& b) {
+  for (size_t i = 0; i < a.parameters.size() && i < b.parameters.size(); ++i) {
+    const SchemaType of_a = a.parameters[i].argument->type;
+    const SchemaType of_b = b.parameters[i].argument->type;
+    if (of_a != of_b) {
+      return of_a == SchemaType::Tensor && of_b == SchemaType::Scalar;
+    }
+  }
+  return false;
+}
+
+// Tensors without dimensions could pass as numbers: the overload for tensors comes first.
+void add_signature(OverloadSet& set, Signature signature) {
+  auto at = set.signatures.begin();
+  while (at != set.signatures.end() && !prefers_tensor(signature, *at)) {
+    ++at;
+  }
+  set.signatures.insert(at, std::move(signature));
+}
+
 // `name` is the operator's own or an alias.
 void add_faces(const Operator& op, const std::string& name,
                std::map<std::string, OverloadSet*>& nn) {
@@ -54,32 +75,31 @@ void add_faces(const Operator& op, const std::string& name,
     return;
   }
   if (op.variants & kFunction) {
-    set_for(functions(), name, false)
-        .signatures.push_back(make_signature(op, Face::Function, Form::Functional));
+    add_signature(set_for(functions(), name, false),
+                  make_signature(op, Face::Function, Form::Functional));
   }
   if (op.variants & kNN) {
-    set_for(nn, name, false)
-        .signatures.push_back(make_signature(op, Face::Function, Form::Functional));
+    add_signature(set_for(nn, name, false), make_signature(op, Face::Function, Form::Functional));
   }
   if (op.variants & kMethod) {
-    set_for(methods(), name, true)
-        .signatures.push_back(make_signature(op, Face::Method, Form::Functional));
+    add_signature(set_for(methods(), name, true),
+                  make_signature(op, Face::Method, Form::Functional));
   }
   if (!(op.variants & kInplace)) {
     return;
   }
   // In-place forms are methods of Tensor even where the plain form is none (copy_, fill_).
   if (!(op.variants & kNN) || (op.variants & kMethod)) {
-    set_for(methods(), name + "_", true)
-        .signatures.push_back(make_signature(op, Face::Method, Form::Inplace));
+    add_signature(set_for(methods(), name + "_", true),
+                  make_signature(op, Face::Method, Form::Inplace));
   }
   if (op.variants & (kFunction | kInplaceFunction)) {
-    set_for(functions(), name + "_", false)
-        .signatures.push_back(make_signature(op, Face::Function, Form::Inplace));
+    add_signature(set_for(functions(), name + "_", false),
+                  make_signature(op, Face::Function, Form::Inplace));
   }
   if (op.variants & kNN) {
-    set_for(nn, name + "_", false)
-        .signatures.push_back(make_signature(op, Face::Function, Form::Inplace));
+    add_signature(set_for(nn, name + "_", false),
+                  make_signature(op, Face::Function, Form::Inplace));
   }
 }
 
@@ -97,8 +117,8 @@ void add_alias(const Alias& alias, std::map<std::string, OverloadSet*>& nn) {
     if (!in_namespace(alias.alias)) {
       add_faces(*op, alias.alias, nn);
     } else if (op->variants & kFunction) {
-      set_for(functions(), alias.alias, false)
-          .signatures.push_back(make_signature(*op, Face::Function, Form::Functional));
+      add_signature(set_for(functions(), alias.alias, false),
+                    make_signature(*op, Face::Function, Form::Functional));
     }
   }
 }

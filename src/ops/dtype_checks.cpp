@@ -54,11 +54,15 @@ void expect_not_bool(const Invocation& inv) {
   }
 }
 
-void expect_one_dtype(const Invocation& inv) {
+namespace {
+
+// Leaves out arguments that need not be given, and those that `exempt` names.
+template <typename F>
+void expect_first_dtype(const Invocation& inv, F&& exempt) {
   const std::vector<Argument>& arguments = inv.op->schema.arguments;
   int first = -1;
   for_each_dtype(inv, [&](size_t i, DType dtype) {
-    if (arguments[i].optional) {
+    if (arguments[i].optional || exempt(i)) {
       return;
     }
     if (first < 0) {
@@ -72,6 +76,36 @@ void expect_one_dtype(const Invocation& inv) {
            "` has, but got dtype ", dtype);
     }
   });
+}
+
+}  // namespace
+
+void expect_one_dtype(const Invocation& inv) {
+  expect_first_dtype(inv, [](size_t) { return false; });
+}
+
+void expect_lerp_dtypes(const Invocation& inv) {
+  expect_first_dtype(inv, [&](size_t i) { return i == 2 && inv.arguments[2].impl()->rank == 0; });
+}
+
+void check_norm_dtype(std::string_view op, DType input, std::optional<DType> wanted) {
+  if (!wanted) {
+    return;
+  }
+  if (!is_floating(*wanted) && !is_complex(*wanted)) {
+    fail(ErrorKind::Runtime, op, "dtype should be floating point or complex, but got ",
+         scalar_type_name(*wanted));
+  }
+  if (is_complex(input) != is_complex(*wanted)) {
+    const std::string_view kind = is_complex(input) ? "complex" : "real";
+    fail(ErrorKind::Runtime, op, "dtype should be ", kind, " for ", kind, " inputs, but got ",
+         scalar_type_name(*wanted));
+  }
+  if (promote(input, *wanted) != *wanted) {
+    fail(ErrorKind::Runtime, op, "the dtype of the input (", scalar_type_name(input),
+         ") should be convertible without narrowing to the specified dtype (",
+         scalar_type_name(*wanted), ")");
+  }
 }
 
 void expect_one_floating_dtype(const Invocation& inv) {

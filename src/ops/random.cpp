@@ -137,13 +137,12 @@ void poisson_into(Invocation& inv) {
   assign(out, drawn);
 }
 
-// mean + std * normal, in the dtype of the tensor argument.
+// mean + std * normal, in the dtype of the mean where that is a tensor, else of the deviation.
 // The stream depends on how out= lies in memory, so it is drawn into directly.
 void normal_into(Invocation& inv, const Tensor& mean, const Tensor& std, double mean_number,
                  double std_number) {
   const Tensor& model = mean.defined() ? mean : std;
-  const DType dtype =
-      mean.defined() && std.defined() ? promote(mean.dtype(), std.dtype()) : model.dtype();
+  const DType dtype = model.dtype();
   require_floating(real_dtype(dtype), "normal_kernel_cpu");
   const IntList sizes = mean.defined() && std.defined()
                             ? broadcast_shapes(mean.sizes(), std.sizes(), "")
@@ -162,11 +161,10 @@ void normal_into(Invocation& inv, const Tensor& mean, const Tensor& std, double 
   if (std.defined()) {
     mul_(pairs.defined() ? pairs : out, pairs.defined() ? unsqueeze(std, -1) : std);
   }
-  const Tensor real = pairs.defined() ? select(pairs, -1, 0) : out;
   if (mean.defined()) {
-    add_(real, mean);
+    add_(out, mean);
   } else {
-    add_(real, Scalar(mean_number));
+    add_(pairs.defined() ? select(pairs, -1, 0) : out, Scalar(mean_number));
   }
 }
 

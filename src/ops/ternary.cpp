@@ -163,7 +163,7 @@ RUSHLIGHT_OPERATORS(ternary) {
       .doc("self + weight * (end - self).")
       .elementwise(Rule::Promote, [](Elementwise& e) { return lerp_between(e, e.in(2)); })
       .casts_out(false)
-      .check(expect_one_dtype);
+      .check(expect_lerp_dtypes);
   op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kUnary)
       .complex()
       .doc("self + value * tensor1 * tensor2.")
