@@ -224,8 +224,12 @@ bool convert_argument(const OverloadSet& set, const Parameter& parameter, PyObje
                       Frame& frame, Value& value) {
   const Argument& argument = *parameter.argument;
   if (object == Py_None) {
-    value = Value();
-    return argument.optional;
+    // None stands for an empty list, too: amax(dim=None), max_pool2d(stride=None).
+    const bool absent = argument.list && argument.type == SchemaType::Int && argument.has_default &&
+                        argument.default_value.tag() == Value::Tag::Ints &&
+                        argument.default_value.ints().empty();
+    value = absent ? Value::borrow(argument.default_value.ints()) : Value();
+    return argument.optional || absent;
   }
   if (argument.list) {
     return convert_list(set, parameter, object, frame, value);

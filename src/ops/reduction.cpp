@@ -67,10 +67,10 @@ void sum_gradient(Gradient& g) {
 // Of complex numbers: halves multiply one another until one is left.
 Tensor complex_prod(const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
   Tensor x = dtype ? to(self, *dtype) : self;
+  dim = wrap_dim(dim, x.dim(), "prod");
   if (x.dim() == 0) {
     return clone(x);
   }
-  dim = wrap_dim(dim, x.dim(), "prod");
   if (x.size(dim) == 0) {
     IntList sizes(x.sizes());
     sizes[static_cast<size_t>(dim)] = 1;
@@ -211,6 +211,12 @@ RUSHLIGHT_OPERATORS(reduction) {
                "dtype but got ",
                scalar_type_name(self.dtype()));
         }
+        if (dtype && !is_floating(*dtype) && !is_complex(*dtype)) {
+          fail(ErrorKind::Runtime, "nanmean",
+               "could not infer output dtype. Optional dtype must be either a floating point or "
+               "complex dtype. Got: ",
+               scalar_type_name(*dtype));
+        }
         Tensor count = sum(logical_not(isnan(self)), dim, keepdim, std::nullopt);
         return div(nansum(self, dim, keepdim, dtype), count);
       })
@@ -235,10 +241,11 @@ RUSHLIGHT_OPERATORS(reduction) {
           .complex_body(complex_prod_all)
           .gradient("self", prod_gradient)
           .node("ProdBackward0"));
-  reduction(op("all.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
-               kFunction | kMethod | kOut)
-                .doc("Whether all elements along dimensions are non-zero."),
-            {Combine::And, truth, {}, RowType::Bool, RowType::Bool})
+  reduction(
+      op("all.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
+         kFunction | kMethod | kOut)
+          .doc("Whether all elements along dimensions are non-zero; along none, each by itself."),
+      {Combine::And, truth, {}, RowType::Bool, RowType::Bool, true, false})
       .complex_body([](const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim) {
         return all(ne(self, Scalar(0)), dim, keepdim);
       })
@@ -246,10 +253,11 @@ RUSHLIGHT_OPERATORS(reduction) {
   op("all(Tensor self) -> Tensor", kFunction | kMethod)
       .doc("Whether all elements are non-zero.")
       .composition([](const Tensor& self) -> Tensor { return all(self, no_dims(), false); });
-  reduction(op("any.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
-               kFunction | kMethod | kOut)
-                .doc("Whether any element along dimensions is non-zero."),
-            {Combine::Or, truth, {}, RowType::Bool, RowType::Bool})
+  reduction(
+      op("any.dims(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
+         kFunction | kMethod | kOut)
+          .doc("Whether any element along dimensions is non-zero; along none, each by itself."),
+      {Combine::Or, truth, {}, RowType::Bool, RowType::Bool, true, false})
       .complex_body([](const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim) {
         return any(ne(self, Scalar(0)), dim, keepdim);
       })

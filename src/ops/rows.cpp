@@ -89,14 +89,19 @@ RowPlan RowsBody::plan(const Operator& op, const Invocation& inv) const {
     }
   }
   auto rank = static_cast<int64_t>(plan.shape.size());
-  plan.axis_dims = roles_.dim < 0 ? reduced_dims(Value(), rank, op.name())
-                                  : reduced_dims(inv.arguments[roles_.dim], rank, op.name());
+  plan.axis_dims =
+      roles_.dim < 0 ? reduced_dims(Value(), rank, op.name())
+                     : reduced_dims(inv.arguments[roles_.dim], rank, op.name(), spec_.empty_is_all);
   for (int64_t i = 0; i < rank; ++i) {
     if (std::find(plan.axis_dims.begin(), plan.axis_dims.end(), i) == plan.axis_dims.end()) {
       plan.outer_dims.push_back(i);
     }
   }
   DType input = input_dtype(inv);
+  if (is_complex(input)) {
+    fail(ErrorKind::NotImplemented, "", "\"", op.name(), "\" not implemented for '",
+         scalar_type_name(input), "'");
+  }
   plan.compute = compute_dtype(apply_row_type(spec_.compute, input, input, named_dtype(inv)));
   // Of given results, allocate takes the dtypes instead.
   for (const RowResult& result : spec_.results) {

@@ -58,6 +58,8 @@ struct RowSpec {
   // Whether order along the axis matters (positions, scans): axes are then never reordered.
   bool ordered = false;
   bool scans = false;  // the axis is a scan axis
+  // Whether an empty list of dimensions means all of them; false: none.
+  bool empty_is_all = true;
 };
 
 // A reduction that can be split: finish(combine over map). Long rows are reduced in blocks of a
@@ -69,6 +71,7 @@ struct ReduceSpec {
   RowType type = RowType::Same;
   RowType compute = RowType::Same;
   bool allow_empty = true;
+  bool empty_is_all = true;
 };
 
 std::unique_ptr<Body> make_rows(const Schema& schema, RowSpec spec);

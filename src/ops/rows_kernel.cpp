@@ -15,15 +15,18 @@ Expr as(Expr x, DType dtype) {
 class RowExpression final : public Rows {
  public:
   RowExpression(const Value* arguments, DType compute, const std::vector<DType>& dtypes,
-                bool is_short, RowOperands& operands)
+                bool is_short, bool counts, RowOperands& operands)
       : arguments_(arguments),
         compute_(compute),
         dtypes_(dtypes),
         is_short_(is_short),
+        counts_(counts),
         operands_(operands) {}
 
   Expr raw(int argument) override { return operands_.load(argument); }
-  Expr in(int argument) override { return as(raw(argument), dtype()); }
+  Expr in(int argument) override {
+    return as(counts_ ? as(raw(argument), DType::Bool) : raw(argument), dtype());
+  }
   Expr scalar(int argument) override { return operands_.number(argument, dtype()); }
   DType dtype() const override { return compute_; }
   bool has(int argument) const override { return !arguments_[argument].is_none(); }
@@ -43,6 +46,7 @@ class RowExpression final : public Rows {
   DType compute_;
   const std::vector<DType>& dtypes_;
   bool is_short_;
+  bool counts_;
   RowOperands& operands_;
 };
 
@@ -128,7 +132,9 @@ class RowBuilder final : public RowOperands {
 
 void RowsBody::express(const Value* arguments, DType compute, const std::vector<DType>& dtypes,
                        bool is_short, RowOperands& operands) const {
-  RowExpression view(arguments, compute, dtypes, is_short, operands);
+  // Truth values are counted: 0.3 and 5 are true, though neither is 1.
+  const bool counts = spec_.compute == RowType::Sum && dtypes[0] == DType::Bool;
+  RowExpression view(arguments, compute, dtypes, is_short, counts, operands);
   spec_.body(view);
 }
 

@@ -45,6 +45,7 @@ class ReductionBody final : public Body {
 
   static RowSpec whole_spec(const ReduceSpec& spec) {
     RowSpec made{{{RowShape::Reduced, spec.type}}, {}, spec.compute, spec.allow_empty};
+    made.empty_is_all = spec.empty_is_all;
     made.body = [spec](Rows& r) {
       Expr total = r.reduce(spec.combine, spec.map(r));
       r.store(0, spec.finish ? spec.finish(r, total) : total);
@@ -97,7 +98,8 @@ ReductionBody::Cut ReductionBody::cut(const Operator& op, const Invocation& inv)
       roles_.tensors.size() != 1) {
     return made;
   }
-  IntList axis_dims = reduced_dims(inv.arguments[roles_.dim], input.dim(), op.name());
+  IntList axis_dims =
+      reduced_dims(inv.arguments[roles_.dim], input.dim(), op.name(), whole_.spec().empty_is_all);
   IntList outer_dims;
   for (int64_t i = 0; i < input.dim(); ++i) {
     if (std::find(axis_dims.begin(), axis_dims.end(), i) == axis_dims.end()) {

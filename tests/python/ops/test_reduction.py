@@ -85,3 +85,46 @@ def test_sums_keep_the_dtype_that_was_asked_for():
     assert torch.sum(torch.tensor([0, 3]), dim=[0], dtype=torch.bool).item() is True
     assert torch.sum(torch.ones(5000, dtype=torch.int32), dtype=torch.int32).dtype == torch.int32
     assert torch.sum(x).dtype == torch.int64
+
+
+def test_any_and_all_over_no_dimension_ask_each_element():
+    x = torch.tensor([[0.0, 3.0], [2.0, 0.0]])
+    each = [[False, True], [True, False]]
+    assert torch.any(x, []).tolist() == torch.all(x, ()).tolist() == each
+    assert torch.any(x, [], keepdim=True).tolist() == each
+    assert x.bool().any(dim=()).tolist() == (x * 1j).all(dim=()).tolist() == each
+    assert torch.any(torch.ones(0, 3), []).shape == (0, 3)
+    assert torch.any(x, None).tolist() is True
+    assert torch.sum(x, []).tolist() == 5.0  # others reduce all
+    assert torch.any(torch.ones(40000), []).shape == (40000,)
+
+
+def test_none_stands_for_all_dimensions():
+    x = torch.tensor([[1.0, 4.0], [3.0, 2.0]])
+    assert torch.amax(x, None).item() == x.amax(dim=None).item() == 4.0
+    assert x.amin(None, True).tolist() == [[1.0]]
+    assert torch.roll(x, 1, None).tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    assert torch.max_pool2d(x[None], 2, None).tolist() == [[[4.0]]]
+    with pytest.raises(TypeError, match="argument 'dim'.*must be tuple of ints, not NoneType"):
+        torch.logsumexp(x, None)
+
+
+def test_truth_values_are_counted_not_rounded():
+    x = torch.tensor([[0.3, 0.2], [0.0, 0.5]])
+    assert torch.sum(x, 1, dtype=torch.bool).tolist() == [True, True]
+    assert torch.prod(x, 1, dtype=torch.bool).tolist() == [True, False]
+    assert torch.prod(x, dtype=torch.bool).item() is False
+    cancelling = torch.tensor([5, -5], dtype=torch.int16)
+    assert torch.nansum(cancelling, 0, dtype=torch.bool).item() is True
+    out = torch.empty(2, dtype=torch.bool)
+    assert torch.sum(x, 1, out=out).tolist() == [True, True]
+
+
+def test_dtypes_that_reductions_refuse():
+    x = torch.tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="could not infer output dtype.*Got: Long"):
+        torch.nanmean(x, dtype=torch.int64)
+    with pytest.raises(NotImplementedError, match="nansum.*ComplexFloat"):
+        torch.nansum(x, dtype=torch.complex64)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.prod(torch.tensor(1j), 1)
