@@ -32,10 +32,7 @@ void check_matrix_norm(const Tensor& self, IntArrayRef dim, std::optional<DType>
     fail(ErrorKind::Runtime, "", "linalg.matrix_norm: dims must be different. Got (", dim[0], ", ",
          dim[1], ")");
   }
-  if (dtype && !is_floating(*dtype) && !is_complex(*dtype)) {
-    fail(ErrorKind::Runtime, "", "linalg.matrix_norm: dtype should be floating point or complex. ",
-         "Got ", scalar_type_name(*dtype));
-  }
+  check_norm_dtype("linalg.matrix_norm", self.dtype(), dtype);
 }
 
 // The singular values of the matrices over two dimensions, reduced by `reduce(values, keepdim)`.

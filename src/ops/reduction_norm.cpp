@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -28,13 +29,15 @@ void refuse_empty(const Tensor& x, double p, const IntList& dims) {
 // The p-norm's element, by the kind of p: 0 counts, 1 and 2 need no pow.
 Tensor vector_norm(const Tensor& self, Scalar ord, std::optional<IntArrayRef> dim, bool keepdim,
                    std::optional<DType> dtype) {
+  if (is_integral(self.dtype(), true)) {
+    fail(ErrorKind::Runtime, "linalg.vector_norm",
+         "Expected a floating point or complex tensor as input. Got ",
+         scalar_type_name(self.dtype()));
+  }
+  check_norm_dtype("linalg.vector_norm", self.dtype(), dtype);
   Tensor x = dtype ? to(self, *dtype) : self;
   if (x.is_complex()) {
     x = abs(x);
-  }
-  if (!x.is_floating_point()) {
-    fail(ErrorKind::Runtime, "linalg.vector_norm",
-         "Expected a floating point or complex tensor as input. Got ", scalar_type_name(x.dtype()));
   }
   double p = ord.to_double();
   IntList dims = reduced_dims(dim ? Value(IntList(*dim)) : Value(), x.dim(), "linalg.vector_norm");

@@ -71,3 +71,28 @@ def test_vander_of_torch_has_the_highest_power_first():
     x = torch.tensor([1, 2, 3])
     assert torch.vander(x).tolist() == [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
     assert torch.vander(x, 2, increasing=True).tolist() == [[1, 1], [1, 2], [1, 3]]
+
+
+@pytest.mark.parametrize("norm", [L.vector_norm, L.norm, torch.norm])
+def test_vector_norms_refuse_dtypes(norm):
+    def refuses(text, tensor, dtype):
+        with pytest.raises(RuntimeError, match=f"linalg.vector_norm: {text}"):
+            norm(tensor, dtype=dtype)
+
+    line = A[0]
+    narrowing = r"the dtype of the input \({}\) should be convertible without narrowing to .*{}"
+    refuses(narrowing.format("Float", "Half"), line, torch.float16)
+    refuses(narrowing.format("Half", "BFloat16"), line.half(), torch.bfloat16)
+    refuses("dtype should be real for real inputs, but got ComplexFloat", line, torch.complex64)
+    refuses("dtype should be complex for complex inputs, but got Float", line + 0j, torch.float32)
+    refuses("dtype should be floating point or complex, but got Int", line, torch.int32)
+    refuses("Expected a floating point or complex tensor as input. Got Long", line.long(), None)
+    refuses("Expected a floating.* Got Long", line.long(), torch.float32)
+    assert norm(line.bfloat16(), dtype=torch.float32).item() == pytest.approx(math.sqrt(5))
+
+
+def test_matrix_norms_refuse_narrowing():
+    with pytest.raises(RuntimeError, match="linalg.matrix_norm: the dtype of the input .Float."):
+        L.matrix_norm(A, dtype=torch.float16)
+    with pytest.raises(RuntimeError, match="linalg.matrix_norm: dtype should be floating point"):
+        L.matrix_norm(A, dtype=torch.int64)
