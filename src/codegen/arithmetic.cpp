@@ -275,16 +275,16 @@ llvm::Value* Arithmetic::float_divide(Op op, Value* x, Value* y) {
   Value* zero = llvm::ConstantFP::get(type, 0);
   Value* opposed = b_.CreateXor(b_.CreateFCmpOLT(r, zero), b_.CreateFCmpOLT(y, zero));
   Value* crosses = b_.CreateAnd(b_.CreateFCmpUNE(r, zero), opposed);
-  Value* mod = b_.CreateSelect(crosses, b_.CreateFAdd(r, y), r);
   if (op == Op::Mod) {
-    return mod;
+    return b_.CreateSelect(crosses, b_.CreateFAdd(r, y), r);
   }
+  Value* one = llvm::ConstantFP::get(type, 1);
   Value* ratio = b_.CreateFDiv(x, y);
-  Value* q = b_.CreateFDiv(b_.CreateFSub(x, mod), y);
+  Value* q = b_.CreateFDiv(b_.CreateFSub(x, r), y);
+  q = b_.CreateSelect(crosses, b_.CreateFSub(q, one), q);
   Value* floored = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, q);
   Value* up = b_.CreateFCmpOGT(b_.CreateFSub(q, floored), llvm::ConstantFP::get(type, 0.5));
-  Value* rounded =
-      b_.CreateSelect(up, b_.CreateFAdd(floored, llvm::ConstantFP::get(type, 1)), floored);
+  Value* rounded = b_.CreateSelect(up, b_.CreateFAdd(floored, one), floored);
   Value* signed_zero = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, ratio);
   Value* result = b_.CreateSelect(b_.CreateFCmpOEQ(q, zero), signed_zero, rounded);
   return b_.CreateSelect(b_.CreateFCmpOEQ(y, zero), ratio, result);

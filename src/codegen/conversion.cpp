@@ -248,6 +248,13 @@ llvm::Value* Arithmetic::convert(Value* v, DType from, DType to) {
     Value* high = b_.CreateFPToSI(b_.CreateFSub(v, past), type);
     return b_.CreateOr(low, b_.CreateAnd(high, b_.CreateAShr(low, 63)));
   }
+  if (to == DType::Int32) {
+    // What does not fit gives the least integer, as the instruction of x86 does.
+    Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v);
+    Value* fits = b_.CreateFCmpOLT(magnitude, llvm::ConstantFP::get(v->getType(), 0x1p31));
+    return b_.CreateSelect(fits, b_.CreateFPToSI(v, type),
+                           llvm::ConstantInt::getSigned(type, INT32_MIN));
+  }
   if (from == DType::Float32 && to != DType::Int64) {
     return b_.CreateTrunc(low_word(b_, v, like(b_.getInt32Ty(), v)), type);
   }

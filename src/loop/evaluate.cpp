@@ -109,7 +109,11 @@ T float_floor_div(T a, T b) {
   if (b == 0) {
     return a / b;
   }
-  T quotient = (a - float_mod(a, b)) / b;
+  const T rest = std::fmod(a, b);
+  T quotient = (a - rest) / b;
+  if (rest != 0 && (rest < 0) != (b < 0)) {
+    quotient -= 1;
+  }
   if (quotient == 0) {
     return std::copysign(T(0), a / b);
   }
@@ -286,6 +290,9 @@ int64_t truncate(double value, DType to) {
   constexpr double kTwo63 = 9223372036854775808.0;
   if (to == DType::UInt64 && value >= kTwo63 && value < 2 * kTwo63) {
     return static_cast<int64_t>(static_cast<uint64_t>(value));
+  }
+  if (to == DType::Int32 && !(std::fabs(value) < 2147483648.0)) {
+    return std::numeric_limits<int32_t>::min();
   }
   bool fits = value >= -kTwo63 && value < kTwo63;
   return fits ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();

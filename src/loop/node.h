@@ -11,13 +11,13 @@
 //   Max(a, b) = isnan(a) ? a : a > b ? a : b, so NaN propagates and of equal zeros the second wins;
 //   FMax(a, b) = isnan(b) ? a : a > b ? a : b ignores NaN. Min, FMin: the same with `<`.
 //   Rem is C's fmod. Mod: r = fmod(a, b), plus b where r != 0 and (r < 0) != (b < 0).
-//   FloorDiv: a / b where b == 0; else q = (a - Mod(a, b)) / b; where q == 0, a zero with the sign
-//   of a / b; else f = floor(q), plus 1 where q - f > 0.5.
+//   FloorDiv: a / b where b == 0; else q = (a - r) / b, less 1 where Mod adds; where q == 0, a zero
+//   with the sign of a / b; else f = floor(q), plus 1 where q - f > 0.5.
 // - f16, bf16 and f8 values occur only at Load, Store and Cast: Load converts to f32 at once (node
 //   dtype is compute_dtype of the buffer), Store rounds once, Cast to such a type rounds through it
 //   and is an f32 again (f64 goes through f32). Bool is 0 or 1, one byte in memory.
-// - Cast to Bool is `x != 0`. Cast between integers wraps. Cast of a float truncates; outside the
-//   range of i64 (of u64 for u64) the result is unspecified, else it wraps to the integer's width.
+// - Cast to Bool is `x != 0`. Cast between integers wraps. Cast of a float truncates and wraps, but
+//   outside i32 to i32 it is the least integer, outside i64 (for u64: u64) it is unspecified.
 // - Complex values occur in bodies only: `lower_complex` (complex.h) makes pairs of real nodes of
 //   them before a kernel is run. A constant of a complex dtype is real.
 // - Select evaluates both arms (there are no side effects); Loads under a Select may be guarded:

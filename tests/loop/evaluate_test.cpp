@@ -84,6 +84,8 @@ TEST(Evaluate, FloatDivision) {
     EXPECT_TRUE(std::isnan(real(Op::FloorDiv, dtype, 0, 0)));
     EXPECT_TRUE(std::isnan(real(Op::Mod, dtype, 1, 0)));
     EXPECT_TRUE(std::signbit(real(Op::FloorDiv, dtype, -0.0, 2)));
+    EXPECT_EQ(real(Op::FloorDiv, dtype, -1, kInf), -1);
+    EXPECT_EQ(real(Op::FloorDiv, dtype, 1, -kInf), -1);
   }
   EXPECT_EQ(real(Op::FloorDiv, DType::Float64, 1, 0.1), 9);
 }
