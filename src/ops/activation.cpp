@@ -86,15 +86,14 @@ Tensor prelu_channels(const Tensor& self, const Tensor& weight) {
 RUSHLIGHT_OPERATORS(activation) {
   op("relu(Tensor self) -> Tensor", kFunction | kMethod | kInplace)
       .doc("max(x, 0).")
-      .elementwise(Rule::Promote,
-                   [](Elementwise& e) {
-                     if (e.dtype() == DType::Bool) {
-                       fail(ErrorKind::Runtime, "relu", "Boolean inputs not supported for relu");
-                     }
-                     return loop::max(e.in(0), zero(e));
-                   })
+      .elementwise(Rule::Promote, [](Elementwise& e) { return loop::max(e.in(0), zero(e)); })
       .gradient("result",
-                [](Gradient& g) { g.set(0, threshold_backward(g.grad(), g.result(), Scalar(0))); });
+                [](Gradient& g) { g.set(0, threshold_backward(g.grad(), g.result(), Scalar(0))); })
+      .check([](const Invocation& inv) {
+        if (inv.arguments[0].tensor().dtype() == DType::Bool) {
+          fail(ErrorKind::Runtime, "relu", "Boolean inputs not supported for relu");
+        }
+      });
   op("relu6(Tensor self) -> Tensor", kNN | kInplace)
       .doc("min(max(x, 0), 6); no gradient at the bounds.")
       .composition(

@@ -33,6 +33,7 @@ class Shifted final : public Elementwise {
   Expr scalar(int argument) override { return outer_.scalar(argument + 1); }
   Expr scalar(int argument, DType dtype) override { return outer_.scalar(argument + 1, dtype); }
   DType dtype() const override { return outer_.dtype(); }
+  DType promoted() const override { return outer_.promoted(); }
   const Value& attribute(int argument) override { return outer_.attribute(argument + 1); }
 
  private:
@@ -61,6 +62,7 @@ class Probe final : public Elementwise {
   Expr scalar(int argument) override { return loop::scalar(argument, dtype_); }
   Expr scalar(int argument, DType dtype) override { return loop::scalar(argument, dtype); }
   DType dtype() const override { return dtype_; }
+  DType promoted() const override { return dtype_; }
   const Value& attribute(int argument) override {
     const Argument& declared = op_.schema.arguments[static_cast<size_t>(argument)];
     static const Value given(int64_t{1});

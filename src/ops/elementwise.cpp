@@ -242,6 +242,17 @@ const CompiledKernel& ElementwiseBody::kernel(const Operator& op, const Invocati
   return *made.release();  // lives as long as the table
 }
 
+// The numbers of a call without elements, which no kernel sees: as fill_scalars refuses them.
+void check_unused_numbers(const Invocation& inv, const std::vector<int>& scalars, DType compute) {
+  for (int argument : scalars) {
+    const Value& value = inv.arguments[argument];
+    if (value.is_number() && !value.to_scalar().is_complex() &&
+        inv.op->schema.arguments[static_cast<size_t>(argument)].type == SchemaType::Scalar) {
+      check_fits(value.to_scalar(), compute_dtype(compute));
+    }
+  }
+}
+
 void fill_scalars(const CompiledKernel& kernel, const Invocation& inv, uint64_t* bits) {
   for (size_t i = 0; i < kernel.scalars.size(); ++i) {
     const ScalarSource& source = kernel.scalars[i];
@@ -373,7 +384,9 @@ void ElementwiseBody::run(const Operator& op, Invocation& inv) const {
     }
   }
   const Tensor& out = inv.results[0].tensor();
-  if (!out.is_meta() && out.numel() != 0) {
+  if (out.numel() == 0) {
+    check_unused_numbers(inv, roles_.scalars, compute);
+  } else if (!out.is_meta()) {
     launch(op, inv, out, compute);
   }
 }

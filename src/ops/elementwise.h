@@ -28,6 +28,8 @@ class Elementwise {
   virtual loop::Expr scalar(int argument, DType dtype) = 0;
   // What is computed in: the promoted dtype, f32 for halves.
   virtual DType dtype() const = 0;
+  // The promoted dtype itself: halves stay halves.
+  virtual DType promoted() const = 0;
   // Attributes: bool, int and str arguments, and whether an optional one was given. Each value is
   // a kernel of its own.
   virtual const Value& attribute(int argument) = 0;

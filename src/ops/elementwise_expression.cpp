@@ -62,6 +62,7 @@ class Expression final : public Elementwise {
   DType dtype() const override {
     return rule_ == Rule::Logical ? DType::Bool : compute_dtype(compute_);
   }
+  DType promoted() const override { return compute_; }
   const Value& attribute(int argument) override { return inv_.arguments[argument]; }
 
  private:

@@ -2,6 +2,7 @@
 #include <rushlight/generated/functions.h>
 
 #include <cmath>
+#include <limits>
 
 #include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
@@ -82,12 +83,25 @@ Expr round_decimals(Elementwise& e) {
   return decimals > 0 ? loop::round(x * scale) / scale : loop::round(x / scale) * scale;
 }
 
+double largest_finite(DType dtype) {
+  switch (dtype) {
+    case DType::Float64:
+      return std::numeric_limits<double>::max();
+    case DType::Float16:
+      return 65504;
+    case DType::BFloat16:
+      return 0x1.fep127;
+    default:
+      return std::numeric_limits<float>::max();
+  }
+}
+
 Expr nan_to_num_body(Elementwise& e) {
   Expr x = e.in(0);
   if (!floating(e)) {
     return x;
   }
-  double most = e.dtype() == DType::Float64 ? 1.7976931348623157e308 : 3.4028234663852886e38;
+  const double most = largest_finite(e.promoted());
   auto or_default = [&](int argument, double value) {
     return e.has(argument) ? e.scalar(argument) : number(e, value);
   };
@@ -248,14 +262,13 @@ RUSHLIGHT_OPERATORS(unary) {
   op("neg(Tensor self) -> Tensor", kUnary)
       .complex()
       .doc("-x.")
-      .elementwise(Rule::Promote, [](Elementwise& e) -> Expr {
-        if (e.dtype() == DType::Bool) {
+      .elementwise(Rule::Promote, [](Elementwise& e) { return -e.in(0); })
+      .check([](const Invocation& inv) {
+        if (inv.arguments[0].tensor().dtype() == DType::Bool) {
           fail(ErrorKind::Runtime, "neg",
-               "Negation, the `-` operator, on a bool tensor is not "
-               "supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
-               "operator instead.");
+               "Negation, the `-` operator, on a bool tensor is not supported. If you are trying "
+               "to invert a mask, use the `~` or `logical_not()` operator instead.");
         }
-        return -e.in(0);
       });
   op("abs(Tensor self) -> Tensor", kUnary)
       .doc("Absolute value.")
@@ -321,6 +334,7 @@ RUSHLIGHT_OPERATORS(unary) {
       });
   op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
      kUnary)
+      .by_parts()
       .doc("Replaces NaN by `nan` (0) and infinities by `posinf`, `neginf` (the largest values).")
       .elementwise(Rule::Promote, nan_to_num_body);
   op("isnan(Tensor self) -> Tensor", kFunction | kMethod)
