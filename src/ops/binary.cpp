@@ -79,11 +79,18 @@ Expr divide(Elementwise& e, Expr a, Expr b) {
 }
 
 // Integer division by a zero anywhere is an error, as in PyTorch; floats give inf or NaN.
-void check_divisor(std::string_view op, const Tensor& other, DType promoted) {
-  if (is_floating(promoted) || is_complex(promoted) || other.is_meta() || other.numel() == 0) {
+void check_divisor(const Tensor& self, const Tensor& other) {
+  const DType promoted = result_type(self, other);
+  if (is_floating(promoted) || is_complex(promoted) || other.is_meta() || other.numel() == 0 ||
+      self.numel() == 0) {
     return;
   }
   _check_all(other, "", "ZeroDivisionError");
+}
+
+// Numbers are never tracked, and stay known as such: they do not promote.
+Tensor untracked(const Tensor& operand) {
+  return operand.impl()->has(TensorImpl::kWrappedNumber) ? operand : detach(operand);
 }
 
 Tensor scaled(const Tensor& grad, const Scalar& alpha) {
@@ -259,7 +266,7 @@ RUSHLIGHT_OPERATORS(binary) {
         if (!mode) {
           return div(self, other);
         }
-        check_divisor("div", other, result_type(self, other));
+        check_divisor(self, other);
         return _div_rounded(self, other, mode);
       })
       .casts_out()
@@ -267,9 +274,9 @@ RUSHLIGHT_OPERATORS(binary) {
   op("floor_divide(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .doc("Division rounded down.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
-        check_divisor("floor_divide", other, result_type(self, other));
+        check_divisor(self, other);
         // The result has no gradient, not even one of zeros.
-        return _div_rounded(detach(self), detach(other), "floor");
+        return _div_rounded(untracked(self), untracked(other), "floor");
       })
       .casts_out();
   op("_remainder(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
@@ -280,7 +287,7 @@ RUSHLIGHT_OPERATORS(binary) {
   op("remainder.Tensor(Tensor self, Tensor other) -> Tensor", kBinaryEither)
       .doc("self modulo other, with the sign of other.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
-        check_divisor("remainder", other, result_type(self, other));
+        check_divisor(self, other);
         return _remainder(self, other);
       })
       .casts_out()
@@ -295,7 +302,7 @@ RUSHLIGHT_OPERATORS(binary) {
   op("fmod.Tensor(Tensor self, Tensor other) -> Tensor", kBinary)
       .doc("Remainder with the sign of self.")
       .composition([](const Tensor& self, const Tensor& other) -> Tensor {
-        check_divisor("fmod", other, result_type(self, other));
+        check_divisor(self, other);
         return _fmod(self, other);
       })
       .casts_out()

@@ -119,6 +119,28 @@ void double_output(const Invocation& inv, const Tensor& made) {
   }
 }
 
+// In double, by factors that are each a power that a double has; the greatest comes last, so that
+// what is rounded is the result alone.
+Tensor times_power_of_two(const Tensor& self, const Tensor& exponent) {
+  constexpr double kLeast = -1022;
+  constexpr double kMost = 1023;
+  const Tensor whole = clamp(exponent, Scalar(3 * kLeast), Scalar(3 * kMost));
+  const Tensor last = clamp(whole, Scalar(kLeast), Scalar(kMost));
+  const Tensor rest = sub(whole, last);
+  const Tensor middle = clamp(rest, Scalar(kLeast), Scalar(kMost));
+  Tensor made = mul(to(self, DType::Float64), exp2(sub(rest, middle)));
+  made = mul(mul(made, exp2(middle)), exp2(last));
+  return to(made, self.dtype());
+}
+
+Tensor ldexp_of(const Tensor& self, const Tensor& other) {
+  if (self.is_floating_point() && is_integral(other.dtype(), false)) {
+    return times_power_of_two(self, to(other, DType::Float64));
+  }
+  const bool wider = self.is_complex() && other.is_floating_point();
+  return mul(self, pow(Scalar(2.0), wider ? to(other, real_dtype(self.dtype())) : other));
+}
+
 Tensor kron_of(const Tensor& self, const Tensor& other) {
   const int64_t rank = std::max(self.dim(), other.dim());
   IntList left;
@@ -205,9 +227,7 @@ RUSHLIGHT_OPERATORS(number) {
       });
   op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", kUnary)
       .doc("self * 2^other.")
-      .composition([](const Tensor& self, const Tensor& other) -> Tensor {
-        return mul(self, pow(Scalar(2.0), other));
-      })
+      .composition(ldexp_of)
       .casts_out()
       .node("LdexpBackward0");
   op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", kFunction | kMethod | kOut)

@@ -129,3 +129,86 @@ def test_integers_have_no_negative_powers():
     assert (x ** torch.tensor([-1, 1])).tolist() == [0, 4]
     assert (2 ** torch.tensor([-1, 2])).tolist() == [0, 4]
     assert (x.float() ** -1).tolist() == (x**-1.0).tolist() == [0.5, 0.25]
+
+
+def test_nan_to_num_stays_finite_in_each_dtype():
+    x = torch.tensor([math.inf, -math.inf, math.nan, 1.5])
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        most = torch.finfo(dtype).max
+        assert torch.nan_to_num(x.to(dtype)).tolist() == [most, -most, 0.0, 1.5]
+        assert x.to(dtype, copy=True).nan_to_num_(2, neginf=3).tolist() == [most, 3.0, 2.0, 1.5]
+
+
+def test_nan_to_num_replaces_parts_of_complex_numbers():
+    x = torch.tensor([complex(math.nan, math.inf), 1 - 2j])
+    most = torch.finfo(torch.float32).max
+    assert torch.nan_to_num(x).tolist() == [complex(0, most), 1 - 2j]
+    assert torch.nan_to_num(x, 1.0, 2.0).tolist() == [1 + 2j, 1 - 2j]
+    out = torch.empty(2, dtype=torch.complex64)
+    assert torch.nan_to_num(x, posinf=4.0, out=out).tolist() == [4j, 1 - 2j]
+    assert x.nan_to_num_(posinf=4.0).tolist() == [4j, 1 - 2j]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_what_does_not_fit_int32_becomes_its_least(dtype):
+    least = -(2**31)
+    x = torch.tensor([math.inf, -math.inf, math.nan, 3e9, -3e9, 7.9, -7.9], dtype=dtype)
+    whole = [least] * 5 + [7, -7]
+    assert x.int().tolist() == whole
+    assert x.repeat(9).int().tolist() == whole * 9
+    assert torch.tensor(2.0**31 - 128, dtype=torch.float32).int().item() == 2**31 - 128
+    assert torch.tensor(-(2.0**31), dtype=dtype).int().item() == least
+
+
+def test_floor_division_by_infinity():
+    x = torch.tensor([-1.0, 1.0, -0.0, math.inf])
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        down = (x.to(dtype) // math.inf).tolist()
+        assert down[:3] == [-1.0, 0.0, -0.0] and math.isnan(down[3])
+        down = torch.div(x.to(dtype), torch.tensor(-math.inf), rounding_mode="floor").tolist()
+        assert down[:3] == [0.0, -1.0, 0.0] and math.isnan(down[3])
+    assert x.repeat(9).floor_divide(math.inf)[32].item() == -1.0
+
+
+def test_a_number_that_divides_does_not_promote():
+    for x in (torch.tensor(5, dtype=torch.uint8), torch.tensor([5], dtype=torch.uint8)):
+        assert (x // 2).dtype == (7 // x).dtype == torch.uint8
+    assert (torch.tensor(5.0, dtype=torch.bfloat16) // 2.5).dtype == torch.bfloat16
+    assert (torch.tensor(5) // torch.tensor(2, dtype=torch.uint8)).dtype == torch.int64
+
+
+def test_nothing_may_be_divided_by_zero():
+    nothing = torch.zeros(0, 2, dtype=torch.int64)
+    for made in (
+        nothing // 0,
+        nothing % 0,
+        torch.fmod(nothing, 0),
+        nothing // torch.zeros(2).int(),
+    ):
+        assert made.shape == (0, 2) and made.dtype == torch.int64
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.ones(1, dtype=torch.int64) // 0
+
+
+def test_ldexp_of_whole_exponents_is_exact():
+    big = torch.tensor([2000, 3, -2000])
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        made = torch.ldexp(torch.tensor([0.0, 1.5, 3.0], dtype=dtype), big)
+        assert made.dtype == dtype and made.tolist() == [0.0, 12.0, 0.0]
+    small = torch.tensor([2.0**-100])
+    assert torch.ldexp(small, torch.tensor([200])).item() == 2.0**100
+    least = torch.tensor([2.0**-1074], dtype=torch.float64)
+    assert torch.ldexp(least, torch.tensor([2097])).item() == 2.0**1023
+    assert torch.ldexp(torch.ldexp(least, torch.tensor(2097)), torch.tensor(-2097)) == least
+    # Rounded once: through subnormal numbers it would be twice.
+    x = torch.tensor([1 + 2.0**-52], dtype=torch.float64)
+    assert torch.ldexp(x, torch.tensor(-1070)).item() == math.ldexp(1 + 2.0**-52, -1070)
+    powers = torch.arange(-1074, 1024)
+    made = torch.ldexp(torch.ones((), dtype=torch.float64), powers)
+    assert made.tolist() == [math.ldexp(1.0, power) for power in range(-1074, 1024)]
+    x = torch.tensor([1.5, 2.0], requires_grad=True)
+    torch.ldexp(x, torch.tensor([3, -1])).sum().backward()
+    assert x.grad.tolist() == [8.0, 0.5]
+    half = torch.tensor(0.5, dtype=torch.bfloat16)
+    z = torch.ldexp(torch.tensor([1 + 1j]), half).item()
+    assert z.real == z.imag == pytest.approx(math.sqrt(2), rel=1e-6)
