@@ -2,14 +2,16 @@
 
 Here a scripted function or module is compiled by `torch.compile`: the Python that was written runs,
 with eager's results, and its operators are fused. There is no second language, so nothing that
-Python allows is refused, and `is_scripting()` is never true. Archives of TorchScript (`save`,
-`load`) and traces are not offered: save a `state_dict`, and compile instead of tracing.
+Python allows is refused, and `is_scripting()` is never true. `trace` makes a function or module of
+the calls of one run (see _trace). `save` and `load` write and read both, in files of Rushlight's
+own (see _archive): archives of TorchScript are not read.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import io
 import typing
 import warnings
 from collections import namedtuple
@@ -18,22 +20,25 @@ from typing import Any, Final
 
 import rushlight as torch
 import rushlight.jit.annotations  # takes the place of the name that __future__ left here
+from rushlight import fx
 from rushlight.futures import Future
+from rushlight.jit._function import ScriptFunction as ScriptFunction
+from rushlight.jit._record import TracerWarning as TracerWarning
+from rushlight.jit._trace import TracedFunction as TracedFunction
+from rushlight.jit._trace import TracingCheckError as TracingCheckError
+from rushlight.jit._trace import is_tracing as is_tracing
+from rushlight.jit._trace import trace as trace
+from rushlight.jit._trace import trace_module as trace_module
 
 __all__ = [
     "Attribute", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction",
-    "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze", "ignore", "interface",
-    "is_scripting", "is_tracing", "isinstance", "optimize_for_inference", "script",
-    "script_if_tracing", "set_fusion_strategy", "strict_fusion", "unused", "wait",
+    "ScriptModule", "TopLevelTracedModule", "TracerWarning", "TracingCheckError", "annotate",
+    "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
+    "load", "optimize_for_inference", "save", "script", "script_if_tracing", "set_fusion_strategy",
+    "strict_fusion", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
 _isinstance = isinstance
-_ABSENT = {
-    "load": "archives of TorchScript are not read: load a state_dict with torch.load",
-    "save": "archives of TorchScript are not written: save a state_dict with torch.save",
-    "trace": "functions are not traced: torch.compile captures them at each call",
-    "trace_module": "modules are not traced: torch.compile captures them at each call",
-}
 
 Attribute = namedtuple("Attribute", ["value", "type"])
 Attribute.__doc__ = "A value of a module with the type that a script is told."
@@ -41,37 +46,6 @@ Attribute.__doc__ = "A value of a module with the type that a script is told."
 
 class Error(RuntimeError):
     """What a script that fails would raise."""
-
-
-class TracerWarning(Warning):
-    """What tracing would warn of."""
-
-
-class ScriptFunction:
-    """A function that `script` compiled."""
-
-    def __init__(self, function: Callable) -> None:
-        self._function = function
-        self._compiled = torch.compile(function)
-        functools.update_wrapper(self, function)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled(*args, **kwargs)
-
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return self._function.__name__
-
-    @property
-    def qualified_name(self) -> str:
-        """Its name with that of its module."""
-        return f"{self._function.__module__}.{self._function.__qualname__}"
-
-    @property
-    def code(self) -> str:
-        """Its source in Python."""
-        return inspect.getsource(self._function)
 
 
 class ScriptModule(torch.nn.Module):
@@ -91,6 +65,65 @@ class ScriptModule(torch.nn.Module):
         """The source of `forward` in Python."""
         return inspect.getsource(type(self).forward)
 
+    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
+        """Writes it to a file, which `torch.jit.load` reads."""
+        save(self, f, _extra_files)
+
+    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
+        """The bytes of that file."""
+        return _archive.to_bytes(self, _extra_files)
+
+
+class TopLevelTracedModule(ScriptModule):
+    """What `trace` makes of a module: it makes the calls of the run that was traced.
+
+    graph: the calls of forward as an fx graph. code: the same as Python. Methods that were traced
+    beside forward are methods.
+    """
+
+    def __init__(self, original_name: str = "") -> None:
+        super().__init__()
+        self.__dict__["_compiled_call_impl"] = None  # each method is compiled on its own
+        self.__dict__["_original_name"] = original_name
+
+    @property
+    def original_name(self) -> str:
+        """The name of the class that was traced."""
+        return self.__dict__["_original_name"]
+
+    @property
+    def graph(self) -> fx.Graph:
+        """The calls of forward."""
+        return self.__dict__["_traces"]["forward"].graph
+
+    inlined_graph = graph
+
+    @property
+    def code(self) -> str:
+        """The calls of forward as the source of a function."""
+        return self.__dict__["_traces"]["forward"].code.src
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Makes the calls of the run that was traced."""
+        return self.__dict__["_methods"]["forward"](*args, **kwargs)
+
+    def extra_repr(self) -> str:
+        """The class that was traced."""
+        return f"original_name={self.original_name}"
+
+    def _get_name(self) -> str:
+        return self.original_name
+
+    def __reduce__(self) -> tuple:
+        return _loaded, (self.save_to_buffer(),)
+
+    def __deepcopy__(self, memo: dict) -> TopLevelTracedModule:
+        return _loaded(self.save_to_buffer())
+
+
+def _loaded(content: bytes) -> Any:
+    return load(io.BytesIO(content))
+
 
 class RecursiveScriptModule(ScriptModule):
     """What `script` makes of a module: it shares parameters, buffers and submodules with it."""
@@ -103,6 +136,17 @@ class RecursiveScriptModule(ScriptModule):
     def extra_repr(self) -> str:
         """The class that was scripted."""
         return f"original_name={self.original_name}"
+
+    def __reduce__(self) -> tuple:
+        members = {k: v for k, v in self.__dict__.items() if k != "_compiled_call_impl"}
+        return _scripted, (type(self).__bases__[1], members)
+
+
+def _scripted(original: type, members: dict[str, Any]) -> torch.nn.Module:
+    """The scripted module of a class with these members."""
+    plain = original.__new__(original)
+    plain.__dict__.update(members)
+    return _script_module(plain)
 
 
 @functools.cache
@@ -136,7 +180,7 @@ def script(
             FutureWarning,
             stacklevel=2,
         )
-    if _isinstance(obj, (ScriptFunction, ScriptModule, type)):
+    if _isinstance(obj, (ScriptFunction, TracedFunction, ScriptModule, type)):
         return obj
     if _isinstance(obj, torch.nn.Module):
         return _script_module(obj)
@@ -147,11 +191,6 @@ def script(
 
 def is_scripting() -> bool:
     """False: scripted code is Python that runs as such."""
-    return False
-
-
-def is_tracing() -> bool:
-    """False: nothing is traced."""
     return False
 
 
@@ -296,7 +335,6 @@ class strict_fusion:
         return None
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ABSENT:
-        raise AttributeError(f"rushlight.jit has no '{name}': {_ABSENT[name]}")
-    raise AttributeError(f"module 'rushlight.jit' has no attribute '{name}'")
+from rushlight.jit import _archive  # noqa: E402  needs the classes above
+from rushlight.jit._archive import load as load  # noqa: E402
+from rushlight.jit._archive import save as save  # noqa: E402

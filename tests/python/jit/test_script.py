@@ -113,9 +113,6 @@ def test_what_has_no_effect_and_what_is_refused():
         jit.script(3)
     with pytest.raises(RuntimeError, match="must be a bool or a function"):
         jit.ignore(drop=3)
-    for name in ("save", "load", "trace"):
-        with pytest.raises(AttributeError, match=f"no '{name}': .* torch"):
-            getattr(jit, name)
 
 
 def test_distributed_says_that_it_is_absent():
