@@ -3,16 +3,22 @@
 from rushlight.export._archive import load as load
 from rushlight.export._archive import save as save
 from rushlight.export._export import export as export
+from rushlight.export.dynamic_shapes import AdditionalInputs as AdditionalInputs
 from rushlight.export.dynamic_shapes import Dim as Dim
+from rushlight.export.dynamic_shapes import ShapesCollection as ShapesCollection
 from rushlight.export.dynamic_shapes import dims as dims
 from rushlight.export.exported_program import ExportedProgram as ExportedProgram
+from rushlight.export.graph_signature import ExportBackwardSignature as ExportBackwardSignature
 from rushlight.export.graph_signature import ExportGraphSignature as ExportGraphSignature
 from rushlight.utils._pytree import register_dataclass as register_dataclass
 
 __all__ = [
+    "AdditionalInputs",
     "Dim",
+    "ExportBackwardSignature",
     "ExportGraphSignature",
     "ExportedProgram",
+    "ShapesCollection",
     "dims",
     "export",
     "load",

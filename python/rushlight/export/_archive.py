@@ -58,6 +58,10 @@ def _encoded(value: Any) -> Any:
         return {"torch": str(value).removeprefix("torch.")}
     if isinstance(value, torch.device):
         return {"device": str(value)}
+    if isinstance(value, slice):
+        return {"slice": [_encoded(part) for part in (value.start, value.stop, value.step)]}
+    if value is Ellipsis:
+        return {"ellipsis": None}
     raise NotImplementedError(
         f"torch.export.save: a program with a value of type {type(value).__name__} cannot be saved"
     )
@@ -75,6 +79,10 @@ def _decoded(value: Any, nodes: dict[str, fx.Node]) -> Any:
         return tuple(_decoded(item, nodes) for item in what)
     if kind == "dict":
         return {_decoded(k, nodes): _decoded(v, nodes) for k, v in what}
+    if kind == "slice":
+        return slice(*(_decoded(item, nodes) for item in what))
+    if kind == "ellipsis":
+        return ...
     if kind == "torch":
         return getattr(torch, what)
     return {"float": float, "device": torch.device, "complex": lambda w: complex(*w)}[kind](what)

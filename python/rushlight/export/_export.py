@@ -10,7 +10,13 @@ from rushlight import fx
 from rushlight._dynamo.exc import UserError, UserErrorType
 from rushlight.export import _unify
 from rushlight.export._trace import TracedCall
-from rushlight.export.dynamic_shapes import OpenSize, Range, open_sizes
+from rushlight.export.dynamic_shapes import (
+    AdditionalInputs,
+    OpenSize,
+    Range,
+    ShapesCollection,
+    open_sizes,
+)
 from rushlight.export.exported_program import CallSpec, ExportedProgram
 from rushlight.nn.modules.module import Module
 from rushlight.utils._pytree import tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -107,7 +113,12 @@ def export(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None = None,
     *,
-    dynamic_shapes: Mapping[str, Any] | tuple | list | None = None,
+    dynamic_shapes: Mapping[str, Any]
+    | tuple
+    | list
+    | ShapesCollection
+    | AdditionalInputs
+    | None = None,
     strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (),
     prefer_deferred_runtime_asserts_over_guards: bool = False,
@@ -131,9 +142,19 @@ def export(
             "export: preserve_module_call_signature is not supported: programs are flat"
         )
     kwargs = _in_order(mod.forward, args, kwargs or {})
+    further = dynamic_shapes if isinstance(dynamic_shapes, AdditionalInputs) else None
+    if isinstance(dynamic_shapes, (AdditionalInputs, ShapesCollection)):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     sizes, ranges, hinted = open_sizes(mod.forward, args, kwargs, dynamic_shapes)
     names = _names(mod.forward, args, kwargs)
     exporter = _Exporter(mod, args, kwargs, names, None, whole=True)
+    program = _run(exporter, sizes, ranges, hinted)
+    if further is not None:
+        further.verify(program)
+    return program
+
+
+def _run(exporter: _Exporter, sizes: list[OpenSize], ranges: dict, hinted: bool) -> ExportedProgram:
     if not hinted:
         return exporter.run(sizes, ranges)
     try:

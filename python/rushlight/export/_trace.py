@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import keyword
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -104,7 +105,13 @@ class TracedCall:
         return ExportGraphSignature(self.inputs, outputs)
 
     def _placeholder(self, name: str) -> fx.Node:
-        node = self.graph.placeholder(re.sub(r"\W", "_", name))
+        name = re.sub(r"\W", "_", name)
+        node = self.graph.placeholder(name)
+        taken = self.graph._namespace._taken
+        if name not in taken and not keyword.iskeyword(name):
+            # The argument's own name, be it that of a builtin: `input`.
+            taken[name] = node
+            node._name = name
         node.target = node.name
         return node
 

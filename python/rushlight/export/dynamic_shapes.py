@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
-import enum
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight import Tensor
 from rushlight._dynamo.exc import UserError, UserErrorType
-from rushlight.utils._pytree import tree_flatten
+from rushlight.utils._pytree import tree_flatten, tree_map
 
-__all__ = ["Dim", "dims"]
+if TYPE_CHECKING:
+    from rushlight.export.exported_program import ExportedProgram
+
+__all__ = ["AdditionalInputs", "Dim", "ShapesCollection", "dims"]
 
 
-class _DimHint(enum.Enum):
-    AUTO = "AUTO"
-    DYNAMIC = "DYNAMIC"
-    STATIC = "STATIC"
+class _DimHint:
+    """Whether a size may differ, and within which bounds, without a name for it."""
+
+    def __init__(self, kind: str, min: int | None = None, max: int | None = None) -> None:
+        self.kind, self.min, self.max = kind, min, max
+
+    def __call__(self, min: int | None = None, max: int | None = None) -> _DimHint:
+        """The same hint with bounds, both included."""
+        if self.kind == "STATIC" or self.min is not None or self.max is not None:
+            raise TypeError(f"'{type(self).__name__}' object is not callable")
+        if (min or 0) < 0 or (max or 0) < 0:
+            raise AssertionError(f"min and max must be non-negative, got min={min}, max={max}")
+        if None not in (min, max) and min > max:
+            raise AssertionError(f"min must be <= max, got min={min}, max={max}")
+        return _DimHint(self.kind, min, max)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _DimHint) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.min, self.max))
 
     def __repr__(self) -> str:
-        return f"DimHint({self.value})"
+        parts = [self.kind]
+        parts += [f"{n}={v}" for n, v in (("min", self.min), ("max", self.max)) if v is not None]
+        return f"DimHint({', '.join(parts)})"
 
 
 class Dim:
@@ -29,9 +50,9 @@ class Dim:
     min, max: what it may be, both included.
     """
 
-    AUTO = _DimHint.AUTO
-    DYNAMIC = _DimHint.DYNAMIC
-    STATIC = _DimHint.STATIC
+    AUTO = _DimHint("AUTO")
+    DYNAMIC = _DimHint("DYNAMIC")
+    STATIC = _DimHint("STATIC")
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
         if not name.isidentifier():
@@ -141,13 +162,13 @@ def _walk(shape: Any, value: Any, name: str, leaf: int, found: list, ranges: dic
 def _note(
     size: Any, tensor: Tensor, name: str, leaf: int, dim: int, found: list, ranges: dict
 ) -> None:
-    if size is None or size is Dim.STATIC or isinstance(size, int):
+    if size is None or size == Dim.STATIC or isinstance(size, int):
         return
     if not -tensor.dim() <= dim < tensor.dim():
         _fail(f"dynamic_shapes of {name} names dimension {dim} of a {tensor.dim()}-D tensor")
     dim %= tensor.dim()
-    if size in (Dim.AUTO, Dim.DYNAMIC):
-        size = Dim(f"{_HINTED}{len(ranges)}")
+    if isinstance(size, _DimHint):
+        size = Dim(f"{_HINTED}{len(ranges)}", min=size.min, max=size.max)
     elif not isinstance(size, Dim):
         _fail(
             f"dynamic_shapes of {name}[{dim}] must be None, an int, a Dim or a hint, got {size!r}"
@@ -157,3 +178,112 @@ def _note(
         _fail(f"{name}.shape[{dim}] = {given} is outside the range of {size!r}")
     found.append(OpenSize(leaf, dim, size.__name__))
     ranges[size.__name__] = Range(size.min, size.max)
+
+
+def _bound(m: Any, args: tuple, kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The arguments of a call by the names of the definition."""
+    function = m.forward if hasattr(m, "forward") else m
+    return dict(inspect.signature(function).bind(*args, **(kwargs or {})).arguments)
+
+
+class ShapesCollection:
+    """Shapes by tensor, where structures of arguments are tedious to write down again.
+
+    `shapes[x] = (dim, 4)` or `shapes[x] = {0: dim}`, then `export(..., dynamic_shapes=shapes)`.
+    """
+
+    def __init__(self) -> None:
+        # By identity, with the tensor, which keeps its object and so its identity.
+        self._shapes: dict[int, tuple[Tensor, Any]] = {}
+
+    def __setitem__(self, t: Tensor, shape: Any) -> None:
+        if not isinstance(t, Tensor):
+            raise AssertionError(
+                f"Cannot assign shape to non-tensor or non-_IntWrapper type {type(t)}"
+            )
+        known = self._shapes.setdefault(id(t), (t, shape))[1]
+        if known != shape:
+            raise AssertionError(
+                f"Shapes assigned to input do not match: expected {known}, got {shape}"
+            )
+
+    def __getitem__(self, t: Tensor) -> Any:
+        return self._shapes.get(id(t), (t, None))[1]
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def dynamic_shapes(
+        self, m: Any, args: tuple, kwargs: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """What `export` takes for the call m(*args, **kwargs).
+
+        ValueError where a tensor that was given a shape is not among the arguments.
+        """
+        found: set[int] = set()
+
+        def shape(leaf: Any) -> Any:
+            if id(leaf) not in self._shapes:
+                return None
+            found.add(id(leaf))
+            return self._shapes[id(leaf)][1]
+
+        shapes = tree_map(shape, _bound(m, args, kwargs))
+        if len(found) < len(self._shapes):
+            raise ValueError(
+                "Some tensors that were assigned shapes were not found in args. Maybe such tensors "
+                "were copied when passing them as args? Maybe such tensors are contained in classes"
+                " that were not registered with pytree?"
+            )
+        return shapes
+
+
+class AdditionalInputs:
+    """Further calls: sizes that differ between them and the one that is exported are open.
+
+    `calls.add(args, kwargs)`, then `export(..., dynamic_shapes=calls)`.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[tuple, Mapping[str, Any] | None]] = []
+
+    def add(self, args: tuple, kwargs: Mapping[str, Any] | None = None) -> None:
+        """Adds the arguments of a call."""
+        if type(args) is not tuple:
+            raise AssertionError(f"Representative args {args} must be a tuple")
+        if kwargs is not None and type(kwargs) is not dict:
+            raise AssertionError(f"Representative kwargs {kwargs} must be None or a dict")
+        self._calls.append((args, kwargs))
+
+    def dynamic_shapes(
+        self, m: Any, args: tuple, kwargs: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """What `export` takes for the call m(*args, **kwargs) where the others shall do, too."""
+        first = _bound(m, args, kwargs)
+        others = [_bound(m, *call) for call in self._calls]
+        columns = [tree_flatten(call)[0] for call in others]
+
+        def shape(leaf: Any, number: int) -> Any:
+            values = [leaf, *(column[number] for column in columns)]
+            if isinstance(leaf, Tensor):
+                return tuple(
+                    Dim.DYNAMIC if len(set(sizes)) > 1 else None
+                    for sizes in zip(*(value.shape for value in values))
+                )
+            if all(value == leaf for value in values):
+                return None
+            if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+                return Dim.DYNAMIC
+            raise ValueError(
+                "The following inputs were found to have differing values, but they cannot be "
+                f"marked as dynamic: {tuple(values)}."
+            )
+
+        numbers = iter(range(len(tree_flatten(first)[0])))
+        return tree_map(lambda leaf: shape(leaf, next(numbers)), first)
+
+    def verify(self, ep: ExportedProgram) -> None:
+        """Runs the program on each call. AssertionError where it is not of its sizes."""
+        module = ep.module()
+        for args, kwargs in self._calls:
+            module(*args, **(kwargs or {}))

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
     "ConstantArgument",
+    "CustomObjArgument",
+    "ExportBackwardSignature",
     "ExportGraphSignature",
     "InputKind",
     "InputSpec",
     "OutputKind",
     "OutputSpec",
+    "SymBoolArgument",
+    "SymFloatArgument",
     "SymIntArgument",
     "TensorArgument",
+    "TokenArgument",
 ]
 
 
@@ -30,6 +36,36 @@ class SymIntArgument:
     """A number that depends on the sizes of inputs, by the name of its node."""
 
     name: str
+
+
+@dataclass
+class SymFloatArgument:
+    """The same of a fraction. Programs of Rushlight have none."""
+
+    name: str
+
+
+@dataclass
+class SymBoolArgument:
+    """The same of a condition. Programs of Rushlight have none."""
+
+    name: str
+
+
+@dataclass
+class TokenArgument:
+    """What orders effects, by the name of its node. Programs of Rushlight have none."""
+
+    name: str
+
+
+@dataclass
+class CustomObjArgument:
+    """An object of a class of C++, by node and class. Programs of Rushlight have none."""
+
+    name: str
+    class_fqn: str
+    fake_val: Any = None
 
 
 @dataclass
@@ -97,14 +133,23 @@ def _shown(arg: Any) -> Any:
 
 
 @dataclass
+class ExportBackwardSignature:
+    """The gradients among the outputs of a graph that has its own backward, by node."""
+
+    gradients_to_parameters: dict[str, str]
+    gradients_to_user_inputs: dict[str, str]
+    loss_output: str
+
+
+@dataclass
 class ExportGraphSignature:
     """The inputs and outputs of a graph in order, and the state among them by name.
 
     Writes into buffers stay in the graph as in-place operators: there are no mutated outputs.
     """
 
-    input_specs: list[InputSpec] = field(default_factory=list)
-    output_specs: list[OutputSpec] = field(default_factory=list)
+    input_specs: list[InputSpec]
+    output_specs: list[OutputSpec]
 
     def _targets(self, kind: InputKind) -> dict[str, str]:
         return {spec.arg.name: spec.target for spec in self.input_specs if spec.kind is kind}
@@ -165,6 +210,70 @@ class ExportGraphSignature:
     def user_inputs_to_mutate(self) -> dict[str, str]:
         """As buffers_to_mutate, of arguments."""
         return {}
+
+    @property
+    def parameters_to_mutate(self) -> dict[str, str]:
+        """As buffers_to_mutate, of parameters."""
+        return {}
+
+    @property
+    def lifted_custom_objs(self) -> tuple[str, ...]:
+        """The names of objects that are neither tensors nor plain values: none are exported."""
+        return ()
+
+    @property
+    def inputs_to_lifted_custom_objs(self) -> dict[str, str]:
+        """The same by node."""
+        return {}
+
+    @property
+    def backward_signature(self) -> ExportBackwardSignature | None:
+        """The gradients among the outputs: None, graphs have no backward of their own."""
+        return None
+
+    @property
+    def assertion_dep_token(self) -> dict[int, str] | None:
+        """None: assertions are kept for what they do."""
+        return None
+
+    @property
+    def input_tokens(self) -> tuple[str, ...]:
+        """What orders effects, among the inputs: the order of the nodes does here."""
+        return ()
+
+    @property
+    def output_tokens(self) -> tuple[str, ...]:
+        """The same among the outputs."""
+        return ()
+
+    def replace_all_uses(self, old: str, new: str) -> None:
+        """Has another node, by name, in the place of one."""
+        for which, name in (("old", old), ("new", new)):
+            if not isinstance(name, str):
+                raise AssertionError(f"expected {which} to be str, got {type(name)}")
+        for spec in (*self.output_specs, *self.input_specs):
+            if getattr(spec.arg, "name", None) == old:
+                spec.arg.name = new
+
+    def get_replace_hook(self, replace_inputs: bool = False) -> Callable[[Any, str, Any], None]:
+        """A function (old node, name of the new one, user) that follows replacements in a graph.
+
+        replace_inputs: of inputs too; else of outputs alone.
+        """
+
+        def hook(old: Any, new: str, user: Any) -> None:
+            if user.op == "output":
+                self._rename(self.output_specs, old.name, new)
+            elif replace_inputs and old.op == "placeholder":
+                self._rename(self.input_specs, old.name, new)
+
+        return hook
+
+    @staticmethod
+    def _rename(specs: list, old: str, new: str) -> None:
+        for spec in specs:
+            if spec.arg.name == old:
+                spec.arg.name = new
 
     def __str__(self) -> str:
         lines = ["", "# inputs", *map(str, self.input_specs)]
