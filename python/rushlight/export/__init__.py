@@ -8,8 +8,13 @@ from rushlight.export.dynamic_shapes import Dim as Dim
 from rushlight.export.dynamic_shapes import ShapesCollection as ShapesCollection
 from rushlight.export.dynamic_shapes import dims as dims
 from rushlight.export.exported_program import ExportedProgram as ExportedProgram
+from rushlight.export.exported_program import ModuleCallEntry as ModuleCallEntry
+from rushlight.export.exported_program import ModuleCallSignature as ModuleCallSignature
 from rushlight.export.graph_signature import ExportBackwardSignature as ExportBackwardSignature
 from rushlight.export.graph_signature import ExportGraphSignature as ExportGraphSignature
+from rushlight.export.unflatten import FlatArgsAdapter as FlatArgsAdapter
+from rushlight.export.unflatten import UnflattenedModule as UnflattenedModule
+from rushlight.export.unflatten import unflatten as unflatten
 from rushlight.utils._pytree import register_dataclass as register_dataclass
 
 __all__ = [
@@ -18,10 +23,15 @@ __all__ = [
     "ExportBackwardSignature",
     "ExportGraphSignature",
     "ExportedProgram",
+    "FlatArgsAdapter",
+    "ModuleCallEntry",
+    "ModuleCallSignature",
     "ShapesCollection",
+    "UnflattenedModule",
     "dims",
     "export",
     "load",
     "register_dataclass",
     "save",
+    "unflatten",
 ]

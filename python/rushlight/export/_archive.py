@@ -28,6 +28,7 @@ from rushlight.export.graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
+from rushlight.export.module_call import ModuleCallEntry, ModuleCallSignature
 from rushlight.utils._pytree import treespec_dumps, treespec_loads
 
 _FORMAT = "rushlight.export"
@@ -127,6 +128,8 @@ def _node_data(node: fx.Node) -> dict:
         data["meta"] = _encoded([tuple(meta.shape), meta.dtype, tuple(meta.stride)])
     elif isinstance(node.meta.get("val"), int):
         data["val"] = node.meta["val"]
+    if "nn_module_stack" in node.meta:
+        data["stack"] = [[key, *frame] for key, frame in node.meta["nn_module_stack"].items()]
     return data
 
 
@@ -144,6 +147,9 @@ def _graph(data: list[dict]) -> fx.Graph:
             node.meta["val"] = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
         elif "val" in item:
             node.meta["val"] = item["val"]
+        if "stack" in item:
+            stack = {key: (path, kind) for key, path, kind in item["stack"]}
+            node.meta["nn_module_stack"] = stack
         nodes[item["name"]] = node
     return graph
 
@@ -154,6 +160,25 @@ def _argument_data(arg: Any) -> list:
 
 def _argument(data: list) -> Any:
     return _ARGUMENTS[data[0]](*(_decoded(item, {}) for item in data[1:]))
+
+
+def _entry_data(entry: ModuleCallEntry) -> list:
+    signature = entry.signature
+    if signature is None:
+        return [entry.fqn, None]
+    arguments = [[_argument_data(arg) for arg in s] for s in (signature.inputs, signature.outputs)]
+    specs = [treespec_dumps(signature.in_spec), treespec_dumps(signature.out_spec)]
+    return [entry.fqn, [*arguments, *specs, signature.forward_arg_names]]
+
+
+def _entry(data: list) -> ModuleCallEntry:
+    name, signature = data
+    if signature is None:
+        return ModuleCallEntry(name)
+    inputs, outputs, in_spec, out_spec, names = signature
+    arguments = [[_argument(arg) for arg in side] for side in (inputs, outputs)]
+    made = ModuleCallSignature(*arguments, treespec_loads(in_spec), treespec_loads(out_spec), names)
+    return ModuleCallEntry(name, made)
 
 
 # ---- Files ---------------------------------------------------------------------------------------
@@ -191,6 +216,8 @@ def save(
         "open_sizes": [list(size) for size in ep._open_sizes],
         "ranges": {name: list(bounds) for name, bounds in ep._ranges.items()},
         "argument_names": ep._argument_names,
+        "modules": [_entry_data(entry) for entry in ep.module_call_graph],
+        "aliases": ep._aliases,
     }
     tensors = io.BytesIO()
     state = {"state": ep._state, "constants": ep._constants, "example": ep.example_inputs}
@@ -238,4 +265,6 @@ def load(
         [OpenSize(*size) for size in program["open_sizes"]],
         {name: Range(*bounds) for name, bounds in program["ranges"].items()},
         program["argument_names"],
+        [_entry(data) for data in program.get("modules", ())],  # files of earlier versions: none
+        program.get("aliases"),
     )

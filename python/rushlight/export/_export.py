@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,8 @@ from rushlight.export.dynamic_shapes import (
     open_sizes,
 )
 from rushlight.export.exported_program import CallSpec, ExportedProgram
+from rushlight.export.graph_signature import TensorArgument
+from rushlight.export.module_call import ModuleCallEntry, ModuleCallSignature
 from rushlight.nn.modules.module import Module
 from rushlight.utils._pytree import tree_flatten, tree_flatten_with_path, tree_unflatten
 
@@ -46,14 +49,22 @@ class _Exporter:
     """A call that is traced, once or with several sizes."""
 
     def __init__(
-        self, root: Module, args: tuple, kwargs: dict, names: list[str], table: Any, whole: bool
+        self,
+        root: Module,
+        args: tuple,
+        kwargs: dict,
+        names: list[str],
+        table: Any,
+        whole: bool,
+        preserved: tuple[str, ...] = (),
     ) -> None:
         self.root, self.names, self.table, self.whole = root, names, table, whole
+        self.preserved = preserved
         self.leaves, self.in_spec = tree_flatten((args, kwargs))
 
     def _traced(self, leaves: list) -> TracedCall:
         args, kwargs = tree_unflatten(leaves, self.in_spec)
-        traced = TracedCall(self.root, self.names, self.table, self.whole)
+        traced = TracedCall(self.root, self.names, self.table, self.whole, self.preserved)
         return traced.run(self.root, args, kwargs)
 
     def _of_all_sizes(self, sizes: list[OpenSize], ranges: dict, spread: bool) -> TracedCall:
@@ -96,7 +107,39 @@ class _Exporter:
             sizes,
             ranges,
             self.names,
+            self._entries(traced),
+            _aliases(self.root),
         )
+
+    def _entries(self, traced: TracedCall) -> list[ModuleCallEntry]:
+        """The modules by path, with how they were called where that is kept."""
+        names = [*self._parameters()]
+        whole = ModuleCallSignature([], [], self.in_spec, traced.result_spec, names)
+        kept = traced.calls.signatures
+        paths = [name for name, _ in self.root.named_modules() if name]
+        again = [name for name in kept if name not in paths]  # a@1: a second call
+        inner = [ModuleCallEntry(name, kept.get(name)) for name in [*paths, *again]]
+        return [ModuleCallEntry("", whole), *inner]
+
+    def _parameters(self) -> list[str]:
+        """The names of the arguments of forward that the call gives."""
+        args, kwargs = tree_unflatten(self.leaves, self.in_spec)
+        try:
+            bound = inspect.signature(self.root.forward).bind(*args, **kwargs)
+        except TypeError:  # an exported module, which takes leaves
+            return []
+        return list(bound.arguments)
+
+
+def _aliases(root: Module) -> dict[str, str]:
+    """The further names of parameters and buffers that have several, by each the first."""
+    found, first = {}, {}
+    for members in (root.named_parameters, root.named_buffers):
+        for name, tensor in members(remove_duplicate=False):
+            known = first.setdefault(id(tensor), name)
+            if known != name:
+                found[name] = known
+    return found
 
 
 def _merged(sizes: list[OpenSize], leaves: list) -> list[OpenSize]:
@@ -137,17 +180,18 @@ def export(
             UserErrorType.INVALID_INPUT,
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}",
         )
-    if preserve_module_call_signature:
-        raise NotImplementedError(
-            "export: preserve_module_call_signature is not supported: programs are flat"
-        )
+    known = dict(mod.named_modules())
+    for path in preserve_module_call_signature:
+        if path not in known:
+            raise ValueError(f"export: preserve_module_call_signature: no module '{path}'")
     kwargs = _in_order(mod.forward, args, kwargs or {})
     further = dynamic_shapes if isinstance(dynamic_shapes, AdditionalInputs) else None
     if isinstance(dynamic_shapes, (AdditionalInputs, ShapesCollection)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     sizes, ranges, hinted = open_sizes(mod.forward, args, kwargs, dynamic_shapes)
     names = _names(mod.forward, args, kwargs)
-    exporter = _Exporter(mod, args, kwargs, names, None, whole=True)
+    preserved = tuple(preserve_module_call_signature)
+    exporter = _Exporter(mod, args, kwargs, names, None, True, preserved)
     program = _run(exporter, sizes, ranges, hinted)
     if further is not None:
         further.verify(program)
@@ -170,8 +214,25 @@ def decomposed(program: ExportedProgram, table: Mapping[Any, Any] | None) -> Exp
     args, kwargs = program.example_inputs
     module = program.module()
     module.__dict__["_program"] = _Unchecked(program)
+    replay = module.__dict__["_replay"] = fx.Interpreter(module, garbage_collect_values=False)
     exporter = _Exporter(module, args, kwargs, program._argument_names, dict(table or {}), False)
-    return exporter.run(program._open_sizes, program._ranges)
+    made = exporter.run(program._open_sizes, program._ranges)
+    made._aliases = program._aliases
+    made._module_call_graph = [_renamed(entry, replay) for entry in program.module_call_graph]
+    return made
+
+
+def _renamed(entry: ModuleCallEntry, replay: fx.Interpreter) -> ModuleCallEntry:
+    """The entry with the names that nodes have in the program that was made by running again."""
+    if entry.signature is None or not entry.fqn:
+        return entry
+    made = copy.deepcopy(entry.signature)
+    values = {node.name: value for node, value in replay.env.items()}
+    mode = replay.__dict__["mode"]
+    for arg in (*made.inputs, *made.outputs):
+        if isinstance(arg, TensorArgument):
+            arg.name = mode.node(values[arg.name]).name
+    return ModuleCallEntry(entry.fqn, made)
 
 
 class _Unchecked:

@@ -20,6 +20,7 @@ from rushlight.export.graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
+from rushlight.export.module_call import CallGraph, CallRecorder
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, WholeOperatorsMode
 from rushlight.nn.modules.module import Module
 from rushlight.utils._pytree import tree_flatten, tree_map_only
@@ -56,8 +57,15 @@ def _unchanged(root: Module) -> Iterator[None]:
 class TracedCall:
     """The graph of a call, with the inputs in the order of PyTorch: state first, then arguments."""
 
-    def __init__(self, root: Module, names: list[str], decompositions: Any, whole: bool) -> None:
-        self.graph = fx.Graph()
+    def __init__(
+        self,
+        root: Module,
+        names: list[str],
+        decompositions: Any,
+        whole: bool,
+        preserved: tuple[str, ...] = (),
+    ) -> None:
+        self.graph = CallGraph()
         self.inputs: list[InputSpec] = []
         self.state: dict[str, Tensor] = {}
         self.constants: dict[str, Tensor] = {}
@@ -68,6 +76,7 @@ class TracedCall:
         self._attributes = _tensor_attributes(root)
         kind = WholeOperatorsMode if whole else ProxyTorchDispatchMode
         self._mode = kind(self.graph, self._constant_node, decompositions)
+        self.calls = CallRecorder(root, self.graph, self._mode.node, preserved)
 
     def run(self, call: Callable, args: tuple, kwargs: dict) -> TracedCall:
         """Traces call(*args, **kwargs)."""
@@ -84,7 +93,7 @@ class TracedCall:
                 arg = ConstantArgument(node.name, leaf)
             self.inputs.append(InputSpec(InputKind.USER_INPUT, arg, None))
         with _unchanged(self._root), torch.no_grad():
-            with self._mode:
+            with self._mode, self.calls.recording():
                 result = call(*args, **kwargs)
         leaves, self.result_spec = tree_flatten(result)
         self.graph.output(tuple(self._mode.argument(leaves)))

@@ -8,11 +8,15 @@ from typing import Any, NamedTuple
 from rushlight import Tensor, fx
 from rushlight.export.dynamic_shapes import OpenSize, Range
 from rushlight.export.graph_signature import ExportGraphSignature, InputKind
+from rushlight.export.module_call import ModuleCallEntry
+from rushlight.export.module_call import ModuleCallSignature as ModuleCallSignature
+from rushlight.fx import traceback as fx_traceback
+from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-__all__ = ["ExportedProgram"]
+__all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature"]
 
 
 class CallSpec(NamedTuple):
@@ -36,8 +40,17 @@ class ExportedModule(fx.GraphModule):
         program = self.__dict__["_program"]
         leaves = program._leaves(args, kwargs)
         program._check(leaves)
-        made = super().__call__(*leaves)
+        made = self._run(leaves)
         return tree_unflatten(list(made), program.call_spec.out_spec)
+
+    def _run(self, leaves: list) -> Any:
+        replay = self.__dict__.get("_replay")
+        if replay is None:
+            return super().__call__(*leaves)
+        # Node by node, so that new nodes note the modules of those that they are made of.
+        replay.__dict__["mode"] = get_proxy_mode()
+        with fx_traceback.preserve_node_meta():
+            return replay.run(*leaves)
 
     def train(self, mode: bool = True) -> ExportedModule:
         """Not possible: the graph is of one of the two modes."""
@@ -81,6 +94,8 @@ class ExportedProgram:
         open_sizes: list[OpenSize],
         ranges: dict[str, Range],
         argument_names: list[str],
+        module_call_graph: list[ModuleCallEntry] | None = None,
+        aliases: dict[str, str] | None = None,
     ) -> None:
         self._graph_module = graph_module
         self._graph_signature = graph_signature
@@ -91,6 +106,8 @@ class ExportedProgram:
         self._open_sizes = open_sizes
         self._ranges = ranges
         self._argument_names = argument_names  # of the leaves
+        self._module_call_graph = module_call_graph or []
+        self._aliases = aliases or {}  # further names of state, by each its first
 
     @property
     def graph_module(self) -> fx.GraphModule:
@@ -128,6 +145,11 @@ class ExportedProgram:
     def call_spec(self) -> CallSpec:
         """The structure of arguments and results."""
         return self._call_spec
+
+    @property
+    def module_call_graph(self) -> list[ModuleCallEntry]:
+        """The modules that were exported, by path, and how they were called where that is kept."""
+        return self._module_call_graph
 
     @property
     def example_inputs(self) -> tuple[tuple, dict]:

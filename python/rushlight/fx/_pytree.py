@@ -18,7 +18,7 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
         return leaves
     if spec.num_nodes == 1:  # a leaf may be anything
         return [pytree]
-    children = spec.children_specs
+    children = spec.children()
     kind = type(pytree)
     if kind not in (spec.type, *_SEQUENCES.get(spec.type, ())) or len(pytree) != len(children):
         raise ValueError(f"expected arguments of the structure {spec}, got {found}")
