@@ -78,7 +78,7 @@ class _Exporter:
         for name, tensor in zip(names, tensors):
             node = self._graph.placeholder(name)
             node.meta["tensor_meta"] = _meta(tensor)
-            node.meta["val"] = tensor
+            node.meta["example_value"] = tensor
             # Of arguments that share memory, the first stands for it.
             self._nodes.setdefault(_C._storage_id(tensor), (node, tensor))
 
@@ -116,7 +116,7 @@ class _Exporter:
         known: dict[fx.Node, fx.Node] = {}
         for node in self._captured.graph.nodes:
             if node.op == "placeholder":
-                known[node] = self.view(node.meta["val"])
+                known[node] = self.view(node.meta["example_value"])
             elif node.op == "output":
                 for made, (storage, offset) in zip(node.args[0], self._captured.meta["results"]):
                     known[made].meta["offset"] = offset

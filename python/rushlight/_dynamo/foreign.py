@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from rushlight import _C, fx, ops
 from rushlight._dynamo import config, exc, segments
+from rushlight._subclasses.fake_tensor import FakeTensorMode
 
 
 def _with_code(line: str) -> str | None:
@@ -35,13 +36,14 @@ class _Builder:
         self._nodes: dict[int, fx.Node] = {}  # by value
         self._first: dict[int, fx.Node] = {}  # by storage: where it begins
         self._given: dict[tuple, fx.Node] = {}  # by storage and dtype: its placeholder
+        self._fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
         self._trace: str | None = None  # the line of the program that calls are of
 
     def build(self, examples: list) -> fx.GraphModule:
         """The graph as a module."""
         for number, (value, example) in enumerate(zip(self._exported["inputs"], examples)):
             node = self._graph.placeholder(f"arg{number}_1")
-            node.meta["val"] = node.meta["example_value"] = example
+            node.meta["example_value"] = example
             storage, dtype = self._values[value][:2]
             self._nodes[value] = self._given[storage, dtype] = node
             self._first.setdefault(storage, node)
@@ -153,6 +155,7 @@ class _Builder:
         node.meta["tensor_meta"] = fx.TensorMetadata(
             _C.Size(sizes), dtype, False, tuple(strides), None
         )
+        node.meta["val"] = self._fake_mode.of_layout(sizes, strides, dtype)
 
     def _define(self, value: int, node: fx.Node) -> None:
         self._nodes[value] = node

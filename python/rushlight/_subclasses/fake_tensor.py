@@ -127,6 +127,15 @@ class _DataIsFake(TorchFunctionMode):
         return made if isinstance(made, FakeTensor) else self._fake_mode._constant(made)
 
 
+def fake_meta(nodes: Any) -> None:
+    """Has `meta["val"]` of the nodes of a graph be fake, so that the graph keeps no elements."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    for node in nodes:
+        value = node.meta.get("val")
+        if isinstance(value, Tensor) and not isinstance(value, FakeTensor):
+            node.meta["val"] = mode.from_tensor(value)
+
+
 class FakeTensorMode(TorchDispatchMode):
     """Context in which tensors have no elements: operators give shapes, dtypes and devices.
 
@@ -176,6 +185,12 @@ class FakeTensorMode(TorchDispatchMode):
         if isinstance(tensor, torch.nn.Parameter):
             return torch.nn.Parameter(made, tensor.requires_grad)
         return made.requires_grad_() if tensor.requires_grad else made
+
+    def of_layout(self, shape: Any, stride: Any, dtype: Any, device: Any = "cpu") -> FakeTensor:
+        """A fake tensor of this shape, these strides, this dtype and this device."""
+        with _disable_current_modes(), torch.no_grad():
+            elem = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+        return FakeTensor(self, elem, torch.device(device))
 
     def _constant(self, tensor: Tensor) -> FakeTensor:
         made = self.from_tensor(tensor)

@@ -16,6 +16,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight import fx
+from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.export.dynamic_shapes import OpenSize, Range
 from rushlight.export.exported_program import CallSpec, ExportedProgram
 from rushlight.export.graph_signature import (
@@ -134,7 +135,7 @@ def _node_data(node: fx.Node) -> dict:
 
 
 def _graph(data: list[dict]) -> fx.Graph:
-    graph, nodes = fx.Graph(), {}
+    graph, nodes, mode = fx.Graph(), {}, FakeTensorMode(allow_non_fake_inputs=True)
     for item in data:
         args, kwargs = _decoded(item["args"], nodes), _decoded(item["kwargs"], nodes)
         target = _target(item["op"], item["target"])
@@ -144,7 +145,7 @@ def _graph(data: list[dict]) -> fx.Graph:
             node.meta["tensor_meta"] = fx.TensorMetadata(
                 torch.Size(shape), dtype, False, stride, None
             )
-            node.meta["val"] = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+            node.meta["val"] = mode.of_layout(shape, stride, dtype)
         elif "val" in item:
             node.meta["val"] = item["val"]
         if "stack" in item:

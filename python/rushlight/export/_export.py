@@ -9,6 +9,7 @@ from typing import Any
 
 from rushlight import fx
 from rushlight._dynamo.exc import UserError, UserErrorType
+from rushlight._subclasses.fake_tensor import fake_meta
 from rushlight.export import _unify
 from rushlight.export._trace import TracedCall
 from rushlight.export.dynamic_shapes import (
@@ -95,6 +96,7 @@ class _Exporter:
             except UserError:
                 # Code such as x.view(b, t // 4, 4) needs sizes with the same divisors.
                 traced = self._of_all_sizes(sizes, ranges, spread=True)
+        fake_meta(traced.graph.nodes)
         graph_module = fx.GraphModule({}, traced.graph)
         graph_module.graph.lint()
         return ExportedProgram(

@@ -6,6 +6,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._subclasses.fake_tensor import FakeTensor
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.utils._pytree import tree_map_only
 
@@ -36,8 +37,9 @@ def move_to_device_pass(
             kwargs = dict(node.kwargs)
             kwargs["device"] = target(torch.device(kwargs["device"] or "cpu"))
             node.kwargs = kwargs
-        if isinstance(node.meta.get("val"), Tensor) and not node.meta["val"].is_meta:
-            node.meta["val"] = moved(node.meta["val"])
+        value = node.meta.get("val")
+        if isinstance(value, FakeTensor):
+            node.meta["val"] = FakeTensor(value.fake_mode, value.elem, target(value.device))
     ep._example_inputs = tree_map_only(Tensor, moved, ep._example_inputs)
     ep.graph_module.recompile()
     ep.validate()

@@ -346,3 +346,15 @@ def test_patched_options():
     with torch._inductor.config.patch({"triton.cudagraphs": True, "max_autotune": True}):
         assert torch._inductor.config.triton.cudagraphs and torch._inductor.config.max_autotune
     assert not torch._inductor.config.triton.cudagraphs
+
+
+def test_nodes_have_fake_tensors():
+    seen = []
+
+    def backend(gm, example_inputs):
+        seen.extend(node.meta["val"] for node in gm.graph.nodes if node.op != "output")
+        return gm.forward
+
+    torch.compile(lambda x: (x.t() * 2).sum(0), backend=backend)(torch.ones(2, 3))
+    assert [type(value).__name__ for value in seen] == ["FakeTensor"] * len(seen) and seen
+    assert seen[-1].shape == (2,) and str(seen[-1].device) == "cpu"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rushlight import _C, SymBool, SymFloat, SymInt, Tensor, fx, ops
-from rushlight._subclasses.fake_tensor import FakeTensorMode
+from rushlight._subclasses.fake_tensor import FakeTensorMode, fake_meta
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.utils._python_dispatch import (
@@ -297,6 +297,7 @@ def _trace(
     flat, out_spec = tree_flatten(result)
     graph.output(mode.argument(result if plain else tuple(flat)))
     graph.eliminate_dead_code()
+    fake_meta(graph.nodes)
     name = re.sub(r"\W", "_", getattr(f, "__name__", type(f).__name__))
     made = TracedGraphModule(constants.values, graph, name)
     made._describe_call(in_spec, None if plain else out_spec)
