@@ -180,10 +180,11 @@ PyObject* operator_table(PyObject*, PyObject*) {
     for (const auto& op : Table::instance().operators()) {
       Ref faces = owned(face_names(*op));
       Ref row = owned(Py_BuildValue(
-          "{ss ss ss ss ss ss sO si}", "name", op->schema.name.c_str(), "overload",
+          "{ss ss ss ss ss ss sO si si}", "name", op->schema.name.c_str(), "overload",
           op->schema.overload.c_str(), "schema", op->schema.text.c_str(), "family",
           op->family.c_str(), "doc", op->doc.c_str(), "kind", kind_name(op->kind), "faces",
-          faces.get(), "differentiable", static_cast<int>(op->differentiable)));
+          faces.get(), "differentiable", static_cast<int>(op->differentiable), "opens",
+          static_cast<int>(op->kind == Kind::Composition || op->seen_as != nullptr)));
       check(PyList_Append(list.get(), row.get()));
     }
     return list.release();

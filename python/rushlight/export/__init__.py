@@ -2,7 +2,10 @@
 
 from rushlight.export._archive import load as load
 from rushlight.export._archive import save as save
+from rushlight.export._draft_export import draft_export as draft_export
 from rushlight.export._export import export as export
+from rushlight.export.decomp_utils import CustomDecompTable as CustomDecompTable
+from rushlight.export.decomp_utils import default_decompositions as default_decompositions
 from rushlight.export.dynamic_shapes import AdditionalInputs as AdditionalInputs
 from rushlight.export.dynamic_shapes import Dim as Dim
 from rushlight.export.dynamic_shapes import ShapesCollection as ShapesCollection
@@ -19,6 +22,7 @@ from rushlight.utils._pytree import register_dataclass as register_dataclass
 
 __all__ = [
     "AdditionalInputs",
+    "CustomDecompTable",
     "Dim",
     "ExportBackwardSignature",
     "ExportGraphSignature",
@@ -28,7 +32,9 @@ __all__ = [
     "ModuleCallSignature",
     "ShapesCollection",
     "UnflattenedModule",
+    "default_decompositions",
     "dims",
+    "draft_export",
     "export",
     "load",
     "register_dataclass",

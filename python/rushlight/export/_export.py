@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rushlight import fx
@@ -12,6 +12,7 @@ from rushlight._dynamo.exc import UserError, UserErrorType
 from rushlight._subclasses.fake_tensor import fake_meta
 from rushlight.export import _unify
 from rushlight.export._trace import TracedCall
+from rushlight.export.decomp_utils import CustomDecompTable
 from rushlight.export.dynamic_shapes import (
     AdditionalInputs,
     OpenSize,
@@ -56,16 +57,18 @@ class _Exporter:
         kwargs: dict,
         names: list[str],
         table: Any,
-        whole: bool,
+        whole: bool | Callable[[Any], bool],
         preserved: tuple[str, ...] = (),
     ) -> None:
         self.root, self.names, self.table, self.whole = root, names, table, whole
         self.preserved = preserved
+        self.on_value: Callable | None = None  # of the mode that traces
         self.leaves, self.in_spec = tree_flatten((args, kwargs))
 
     def _traced(self, leaves: list) -> TracedCall:
         args, kwargs = tree_unflatten(leaves, self.in_spec)
         traced = TracedCall(self.root, self.names, self.table, self.whole, self.preserved)
+        traced.on_value(self.on_value)
         return traced.run(self.root, args, kwargs)
 
     def _of_all_sizes(self, sizes: list[OpenSize], ranges: dict, spread: bool) -> TracedCall:
@@ -167,6 +170,7 @@ def export(
     strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (),
     prefer_deferred_runtime_asserts_over_guards: bool = False,
+    _on_value: Callable | None = None,
 ) -> ExportedProgram:
     """The call mod(*args, **kwargs) as a graph of aten operators.
 
@@ -194,6 +198,7 @@ def export(
     names = _names(mod.forward, args, kwargs)
     preserved = tuple(preserve_module_call_signature)
     exporter = _Exporter(mod, args, kwargs, names, None, True, preserved)
+    exporter.on_value = _on_value
     program = _run(exporter, sizes, ranges, hinted)
     if further is not None:
         further.verify(program)
@@ -213,11 +218,17 @@ def _run(exporter: _Exporter, sizes: list[OpenSize], ranges: dict, hinted: bool)
 
 def decomposed(program: ExportedProgram, table: Mapping[Any, Any] | None) -> ExportedProgram:
     """The program in the operators that compositions call, and those that the table gives."""
+    whole: bool | Callable[[Any], bool] = table is not None
+    if isinstance(table, CustomDecompTable):
+        kept, functions = table._kept(), table._functions()
+        # What is opened anyway is not seen whole, which is cheaper.
+        whole = (lambda op: op not in kept) if kept or set(functions) & set(table) else False
+        table = functions
     args, kwargs = program.example_inputs
     module = program.module()
     module.__dict__["_program"] = _Unchecked(program)
     replay = module.__dict__["_replay"] = fx.Interpreter(module, garbage_collect_values=False)
-    exporter = _Exporter(module, args, kwargs, program._argument_names, dict(table or {}), False)
+    exporter = _Exporter(module, args, kwargs, program._argument_names, dict(table or {}), whole)
     made = exporter.run(program._open_sizes, program._ranges)
     made._aliases = program._aliases
     made._module_call_graph = [_renamed(entry, replay) for entry in program.module_call_graph]

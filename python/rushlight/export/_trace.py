@@ -62,7 +62,7 @@ class TracedCall:
         root: Module,
         names: list[str],
         decompositions: Any,
-        whole: bool,
+        whole: bool | Callable[[Any], bool],
         preserved: tuple[str, ...] = (),
     ) -> None:
         self.graph = CallGraph()
@@ -76,7 +76,13 @@ class TracedCall:
         self._attributes = _tensor_attributes(root)
         kind = WholeOperatorsMode if whole else ProxyTorchDispatchMode
         self._mode = kind(self.graph, self._constant_node, decompositions)
+        if callable(whole):
+            self._mode.opens = whole
         self.calls = CallRecorder(root, self.graph, self._mode.node, preserved)
+
+    def on_value(self, function: Callable | None) -> None:
+        """Has values that the program reads go to a function instead of being errors."""
+        self._mode.on_value = function
 
     def run(self, call: Callable, args: tuple, kwargs: dict) -> TracedCall:
         """Traces call(*args, **kwargs)."""

@@ -222,7 +222,8 @@ class ExportedProgram:
     ) -> ExportedProgram:
         """The same program in the operators that its own are made of.
 
-        decomp_table: functions that run in the place of operators.
+        decomp_table: functions that run in the place of operators, and then only these are opened;
+        or a CustomDecompTable, which says of all operators what becomes of them.
         """
         from rushlight.export import _export
 

@@ -34,8 +34,11 @@ py_sym_types = (SymInt, SymFloat, SymBool)
 class ProxyTorchDispatchMode(TorchDispatchMode):
     """Runs operators and puts each down as a node of `graph`.
 
-    constant: gives the node of a tensor that is no argument and that no operator gave.
+    constant: gives the node of a tensor that is no argument and that no operator gave. on_value: is
+    called with the mode, a tensor and its value where the program reads one; else that is an error.
     """
+
+    on_value: Callable[[ProxyTorchDispatchMode, Tensor, Any], None] | None = None
 
     def __init__(
         self,
@@ -96,6 +99,10 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         if func is ops.aten._local_scalar_dense.default and self.is_tracked(args[0]):
+            if self.on_value is not None:
+                value = func(*args)
+                self.on_value(self, args[0], value)
+                return value
             raise RuntimeError(
                 "It appears that you're trying to get value out of a tracing tensor with "
                 f"{func} - erroring out! It's likely that this is caused by data-dependent control "
@@ -116,9 +123,23 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
 
 class WholeOperatorsMode(ProxyTorchDispatchMode):
-    """The same, of operators as they are called: compositions are not opened."""
+    """The same, of operators as they are called: compositions are not opened.
+
+    opens: says of which operators what they are made of is put down instead.
+    """
 
     _pre_dispatch = True
+    opens: Callable[[Any], bool] | None = None
+
+    def __torch_dispatch__(
+        self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if self.opens is None or func in self.decompositions or not self.opens(func):
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        inner = ProxyTorchDispatchMode(self.graph, self.constant, self.decompositions)
+        inner._nodes, inner._memory = self._nodes, self._memory
+        with inner:
+            return func(*args, **(kwargs or {}))
 
 
 def get_proxy_mode() -> ProxyTorchDispatchMode | None:
