@@ -57,6 +57,8 @@ class Lowering {
   // --- lower.cpp: entry, nests of loops around stores, hoisting
   void load_arguments();
   void find_streams();
+  void find_fetched(const loop::Store& store);
+  std::vector<Value*> fetched_ahead();
   void nest(size_t level, const Stores& stores);
   void store_all(const Stores& stores);
   void prepare(const Nodes& roots, const Stores& stores);
@@ -138,6 +140,7 @@ class Lowering {
   void copy_tail(const std::vector<Access>& loads, std::vector<Moved>& items);
   void choose_tail(const std::vector<Access>& loads, std::vector<Moved>& items, bool any_strided);
   void prefetch_rows(const Access& access, Value* base);
+  void prefetch_vector(const Access& access, Value* ahead);
   Value* strided(const Access& access, Value* base, Value* step);
   const std::unordered_set<const Node*>& nodes();
   int pair_part(const Access& access);
@@ -204,6 +207,7 @@ class Lowering {
     int bytes = 0;          // of the vector
   };
   std::vector<Stream> streams_;            // by buffer
+  std::vector<Access> fetched_;            // what is asked for ahead of streamed stores
   std::unordered_set<const Node*> nodes_;  // the kernel's nodes, once they are asked for
   std::unordered_map<const Node*, std::pair<Value*, Value*>> scans_;  // running value, new value
 };

@@ -161,7 +161,6 @@ void Lowering::load_group(const Nodes& loads) {
 // Where a column is reduced row by row, the rows lie a stride apart that no hardware follows.
 void Lowering::prefetch_rows(const Access& access, Value* base) {
   constexpr int kAhead = 8;
-  constexpr int kLine = 64;
   if (column_axis_ < 0) {
     return;
   }
@@ -172,14 +171,19 @@ void Lowering::prefetch_rows(const Access& access, Value* base) {
       continue;
     }
     llvm::Type* element = a_.memory_type(access.memory);
-    Value* ahead = b_.CreateGEP(element, base, b_.CreateMul(stride, b_.getInt64(kAhead)));
-    int bytes = width_ * static_cast<int>(element_size(access.memory));
-    for (int at = 0; at < bytes; at += kLine) {
-      Value* line = b_.CreateConstGEP1_64(b_.getInt8Ty(), ahead, static_cast<uint64_t>(at));
-      // read, keep in all levels, data
-      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
-                         {line, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
-    }
+    prefetch_vector(access, b_.CreateGEP(element, base, b_.CreateMul(stride, b_.getInt64(kAhead))));
+  }
+}
+
+// The lines of a vector of that access at an address, which need not be mapped.
+void Lowering::prefetch_vector(const Access& access, Value* ahead) {
+  constexpr int kLine = 64;
+  int bytes = width_ * static_cast<int>(element_size(access.memory));
+  for (int at = 0; at < bytes; at += kLine) {
+    Value* line = b_.CreateConstGEP1_64(b_.getInt8Ty(), ahead, static_cast<uint64_t>(at));
+    // read, keep in all levels, data
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
+                       {line, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
   }
 }
 

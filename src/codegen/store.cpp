@@ -51,7 +51,38 @@ void Lowering::find_streams() {
     Value* low = b_.getInt64(static_cast<uint64_t>(std::min(bytes, 64) - 1));
     Value* all = b_.getInt64(~uint64_t{0});
     streams_[store.buffer] = {b_.CreateSelect(b_.CreateIsNotNull(bit), low, all), bytes};
+    find_fetched(store);
   }
+}
+
+// Much work between a load and its store leaves few loads in flight: what a streamed kernel reads
+// next is asked for, or work and memory would take turns. (A chain of 20 operators on 16 M elements
+// took 1.2 times as long as a copy. Copies themselves are slower for it, 10 operators as fast.)
+void Lowering::find_fetched(const loop::Store& store) {
+  constexpr int kLeastWork = 12;
+  const auto is_pointwise = [](const Node* node) {
+    return node->op != loop::Op::Reduce && node->op != loop::Op::Scan;
+  };
+  if (!fetched_.empty() || analysis_.cost(store.value.node) < kLeastWork ||
+      !std::all_of(nodes().begin(), nodes().end(), is_pointwise)) {
+    return;
+  }
+  for (const Node* node : nodes()) {
+    if (node->op == loop::Op::Load &&
+        analysis_.motion(analysis_.access(node)) == Motion::Contiguous) {
+      fetched_.push_back(analysis_.access(node));
+    }
+  }
+}
+
+// What `find_fetched` found, 2 KB from here.
+std::vector<llvm::Value*> Lowering::fetched_ahead() {
+  constexpr uint64_t kAheadBytes = 2048;
+  std::vector<Value*> ahead;
+  for (const Access& access : fetched_) {
+    ahead.push_back(b_.CreateConstGEP1_64(b_.getInt8Ty(), pointer(access), kAheadBytes));
+  }
+  return ahead;
 }
 
 // One vector to `address`: its target or, in a partial block, a stack copy.
@@ -70,6 +101,7 @@ void Lowering::store_vector(const loop::Store& store, Value* raw, Value* target,
   if (address != target) {
     stays = b_.CreateOr(stays, b_.CreateNot(scope_.full));
   }
+  const std::vector<Value*> ahead = fetched_ahead();
   Block* cached = block("cached");
   Block* past = block("past_caches");
   Block* done = block("vector_stored");
@@ -78,6 +110,9 @@ void Lowering::store_vector(const loop::Store& store, Value* raw, Value* target,
   b_.CreateAlignedStore(raw, address, align);
   b_.CreateBr(done);
   b_.SetInsertPoint(past);
+  for (size_t i = 0; i < ahead.size(); ++i) {
+    prefetch_vector(fetched_[i], ahead[i]);
+  }
   const llvm::Align whole(static_cast<uint64_t>(std::min(bytes, 64)));
   llvm::StoreInst* stored = b_.CreateAlignedStore(raw, target, whole);
   stored->setMetadata(llvm::LLVMContext::MD_nontemporal,
