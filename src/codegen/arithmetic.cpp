@@ -6,6 +6,8 @@
 #include <string>
 
 #include "codegen/math.h"
+#include "codegen/math_power.h"
+#include "codegen/math_wide.h"
 
 namespace rushlight::codegen {
 
@@ -181,6 +183,12 @@ llvm::Value* Arithmetic::binary(const loop::Node* node, Value* x, Value* y) {
     case Op::Gt:
     case Op::Ge:
       return compare(node->op, dtype, x, y);
+    case Op::Pow:
+      if (floating && is_number(node->inputs[1].node)) {
+        Value* exponent = lanes(y) == 1 ? y : b_.CreateExtractElement(y, uint64_t{0});
+        return power_of_number(b_, x, exponent, [&] { return math(node->op, dtype, {x, y}); });
+      }
+      return math(node->op, dtype, {x, y});
     default:
       return math(node->op, dtype, {x, y});
   }
@@ -268,7 +276,7 @@ llvm::Value* Arithmetic::float_divide(Op op, Value* x, Value* y) {
   }
   llvm::Type* type = x->getType();
   bool narrow = type->getScalarType()->isFloatTy();
-  Value* r = call_lanes(narrow ? "fmod_f32" : "fmod_f64", {x, y});
+  Value* r = narrow ? emit_fmod(*this, b_, x, y) : call_lanes("fmod_f64", {x, y});
   if (op == Op::Rem) {
     return r;
   }
@@ -291,8 +299,8 @@ llvm::Value* Arithmetic::float_divide(Op op, Value* x, Value* y) {
 }
 
 llvm::Value* Arithmetic::math(Op op, DType dtype, llvm::ArrayRef<Value*> operands) {
-  if (dtype == DType::Float32 && operands.size() == 1) {
-    if (Value* v = inline_math(*this, b_, op, operands[0])) {
+  if (dtype == DType::Float32) {
+    if (Value* v = inline_math(*this, b_, op, operands)) {
       return v;
     }
   }
@@ -310,6 +318,30 @@ llvm::Value* Arithmetic::math(Op op, DType dtype, llvm::ArrayRef<Value*> operand
   }
   name += dtype == DType::Float32 ? "_f32" : "_f64";
   return call_lanes(name.c_str(), operands);
+}
+
+llvm::Value* Arithmetic::call_rare_lanes(const char* name, llvm::ArrayRef<Value*> operands,
+                                         Value* rare, Value* common) {
+  llvm::Function* function = b_.GetInsertBlock()->getParent();
+  llvm::LLVMContext& context = function->getContext();
+  Value* any = lanes(rare) == 1 ? rare : b_.CreateOrReduce(rare);
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* calls = llvm::BasicBlock::Create(context, "rare", function);
+  llvm::BasicBlock* done = llvm::BasicBlock::Create(context, "common", function);
+  llvm::MDNode* weights =
+      llvm::MDNode::get(context, {llvm::MDString::get(context, "branch_weights"),
+                                  llvm::ConstantAsMetadata::get(b_.getInt32(1)),
+                                  llvm::ConstantAsMetadata::get(b_.getInt32(2000))});
+  b_.CreateCondBr(any, calls, done, weights);
+  b_.SetInsertPoint(calls);
+  Value* slow = b_.CreateSelect(rare, call_lanes(name, operands), common);
+  llvm::BasicBlock* calls_end = b_.GetInsertBlock();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  llvm::PHINode* result = b_.CreatePHI(common->getType(), 2);
+  result->addIncoming(common, before);
+  result->addIncoming(slow, calls_end);
+  return result;
 }
 
 // Through memory: one call for all lanes keeps the code small, and the callee is plain C++.

@@ -35,6 +35,9 @@ class Arithmetic {
   // Calls `rushlight_math_<name>(out, inputs..., count)` of src/runtime/math_helpers.h over the
   // lanes.
   Value* call_lanes(const char* name, llvm::ArrayRef<Value*> operands);
+  // `common`, but in the lanes of `rare`, if there are any, what the function gives.
+  Value* call_rare_lanes(const char* name, llvm::ArrayRef<Value*> operands, Value* rare,
+                         Value* common);
 
  private:
   Value* unary(const loop::Node* node, Value* x);

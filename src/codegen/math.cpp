@@ -2,7 +2,9 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/math_builder.h"
+#include "codegen/math_inverse.h"
 #include "codegen/math_trigonometric.h"
+#include "codegen/math_wide.h"
 
 namespace rushlight::codegen {
 
@@ -186,6 +188,29 @@ Value* emit_tanh(MathBuilder& m, Value* x) {
   return m.copysign(m.pick(m.less(size, m.c(0.625)), near, far), x);
 }
 
+// Half of exp(|x|), which is in range where the result is.
+Value* half_exp(MathBuilder& m, Value* size) {
+  Value* bounded = m.at_most(size, 90);
+  Split n = nearest(m, bounded, m.c(kLog2e));
+  Value* r = reduce_by_ln2(m, bounded, n.whole);
+  return scale(m, m.add(exp_core(m, r), m.c(1)), m.b.CreateSub(n.exponent, m.i(1)));
+}
+
+Value* emit_sinh(MathBuilder& m, Value* x) {
+  Value* size = m.abs(x);
+  Value* square = m.mul(x, x);
+  Value* p = m.polynomial(square, {0x1.555556p-3, 0x1.1110ep-7, 0x1.a022bcp-13, 0x1.756c1ep-19});
+  Value* near = m.fma(m.mul(square, size), p, size);
+  Value* half = half_exp(m, size);
+  Value* far = m.sub(half, m.div(m.c(0.25), half));
+  return m.copysign(m.pick(m.less(size, m.c(1)), near, far), x);
+}
+
+Value* emit_cosh(MathBuilder& m, Value* x) {
+  Value* half = half_exp(m, m.abs(x));
+  return m.add(half, m.div(m.c(0.25), half));
+}
+
 Value* emit_erf(MathBuilder& m, Value* x) {
   Value* size = m.abs(x);
   Value* square = m.mul(x, x);
@@ -202,7 +227,9 @@ Value* emit_erf(MathBuilder& m, Value* x) {
 
 }  // namespace
 
-Value* inline_math(Arithmetic& arithmetic, llvm::IRBuilder<>& builder, Op op, Value* x) {
+Value* inline_math(Arithmetic& arithmetic, llvm::IRBuilder<>& builder, Op op,
+                   llvm::ArrayRef<Value*> operands) {
+  Value* x = operands[0];
   MathBuilder m(builder, x);
   switch (op) {
     case Op::Exp:
@@ -227,8 +254,20 @@ Value* inline_math(Arithmetic& arithmetic, llvm::IRBuilder<>& builder, Op op, Va
     case Op::Cos:
     case Op::Tan:
       return emit_trigonometric(arithmetic, builder, op, x);
+    case Op::Sinh:
+      return emit_sinh(m, x);
+    case Op::Cosh:
+      return emit_cosh(m, x);
+    case Op::Asin:
+      return emit_asin(m, x);
+    case Op::Acos:
+      return emit_acos(m, x);
+    case Op::Atan:
+      return emit_atan(m, x);
+    case Op::Atan2:
+      return emit_atan2(m, x, operands[1]);
     default:
-      return nullptr;
+      return wide_math(arithmetic, builder, op, operands);
   }
 }
 

@@ -14,6 +14,13 @@
 //   tanh           2      [-9.1, 9.1]: +-1 beyond
 //   erf            2      [-3.93, 3.93]: +-1 beyond
 //   sin, cos, tan  1      all finite values; NaN at +-inf
+//   asin, acos     2      [-1, 1]; NaN outside
+//   atan, atan2    2      all
+//   sinh, cosh     2      [-89.41, 89.41]: +-inf beyond
+//   asinh, acosh,  1      all; NaN where they are not defined
+//   atanh, erfinv  1      likewise; +-inf at +-1
+//   erfc           1      [-3.83, 10.06]: 2 below, 0 above; subnormal results included
+//   pow, hypot     1      all, with C's special cases
 //
 // NaN gives NaN. Zeros keep their sign where the function is odd. The other functions, and all f64
 // ones, are calls to runtime/math_helpers.cpp (f32: computed in f64, 1 ULP).
@@ -29,9 +36,9 @@ namespace rushlight::codegen {
 
 class Arithmetic;
 
-// Emits `op` of an f32 operand, scalar or vector, or returns null where it is not expanded in line.
+// Emits `op` of f32 operands, scalars or vectors, or returns null where it is not expanded in line.
 llvm::Value* inline_math(Arithmetic& arithmetic, llvm::IRBuilder<>& builder, loop::Op op,
-                         llvm::Value* x);
+                         llvm::ArrayRef<llvm::Value*> operands);
 
 // The op's name in loop IR text, without linking the loop floor.
 std::string_view loop_op_text(loop::Op op);

@@ -56,27 +56,8 @@ Value* emit_trigonometric(Arithmetic& arithmetic, llvm::IRBuilder<>& builder, Op
   }
   MathBuilder narrow(builder, x);
   Value* large = builder.CreateFCmpOGT(narrow.abs(x), narrow.c(kLargest));
-  Value* any = Arithmetic::lanes(x) == 1 ? large : builder.CreateOrReduce(large);
-  llvm::Function* function = builder.GetInsertBlock()->getParent();
-  llvm::LLVMContext& context = function->getContext();
-  llvm::BasicBlock* before = builder.GetInsertBlock();
-  llvm::BasicBlock* rare = llvm::BasicBlock::Create(context, "large", function);
-  llvm::BasicBlock* done = llvm::BasicBlock::Create(context, "reduced", function);
-  llvm::MDNode* weights =
-      llvm::MDNode::get(context, {llvm::MDString::get(context, "branch_weights"),
-                                  llvm::ConstantAsMetadata::get(builder.getInt32(1)),
-                                  llvm::ConstantAsMetadata::get(builder.getInt32(2000))});
-  builder.CreateCondBr(any, rare, done, weights);
-  builder.SetInsertPoint(rare);
   const char* name = op == Op::Sin ? "sin_f32" : op == Op::Cos ? "cos_f32" : "tan_f32";
-  Value* slow = builder.CreateSelect(large, arithmetic.call_lanes(name, {x}), common);
-  llvm::BasicBlock* rare_end = builder.GetInsertBlock();
-  builder.CreateBr(done);
-  builder.SetInsertPoint(done);
-  llvm::PHINode* result = builder.CreatePHI(x->getType(), 2);
-  result->addIncoming(common, before);
-  result->addIncoming(slow, rare_end);
-  return result;
+  return arithmetic.call_rare_lanes(name, {x}, large, common);
 }
 
 }  // namespace rushlight::codegen

@@ -5,10 +5,13 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agreement.h"
+#include "loop/special.h"
 #include "runtime/kernel_cache.h"
 
 namespace rushlight::testing {
@@ -23,13 +26,17 @@ struct Row {
 };
 
 const Row kRows[] = {
-    {Op::Exp, std::exp, 1},     {Op::Exp2, std::exp2, 2},   {Op::Expm1, std::expm1, 2},
-    {Op::Log, std::log, 1},     {Op::Log2, std::log2, 2},   {Op::Log10, std::log10, 2},
-    {Op::Log1p, std::log1p, 2}, {Op::Sin, std::sin, 1},     {Op::Cos, std::cos, 1},
-    {Op::Tan, std::tan, 1},     {Op::Tanh, std::tanh, 2},   {Op::Erf, std::erf, 2},
-    {Op::Asin, std::asin, 1},   {Op::Acos, std::acos, 1},   {Op::Atan, std::atan, 1},
-    {Op::Sinh, std::sinh, 1},   {Op::Cosh, std::cosh, 1},   {Op::Asinh, std::asinh, 1},
-    {Op::Acosh, std::acosh, 1}, {Op::Atanh, std::atanh, 1}, {Op::Erfc, std::erfc, 1},
+    {Op::Exp, std::exp, 1},     {Op::Exp2, std::exp2, 2},
+    {Op::Expm1, std::expm1, 2}, {Op::Log, std::log, 1},
+    {Op::Log2, std::log2, 2},   {Op::Log10, std::log10, 2},
+    {Op::Log1p, std::log1p, 2}, {Op::Sin, std::sin, 1},
+    {Op::Cos, std::cos, 1},     {Op::Tan, std::tan, 1},
+    {Op::Tanh, std::tanh, 2},   {Op::Erf, std::erf, 2},
+    {Op::Asin, std::asin, 2},   {Op::Acos, std::acos, 2},
+    {Op::Atan, std::atan, 2},   {Op::Sinh, std::sinh, 2},
+    {Op::Cosh, std::cosh, 2},   {Op::Asinh, std::asinh, 1},
+    {Op::Acosh, std::acosh, 1}, {Op::Atanh, std::atanh, 1},
+    {Op::Erfc, std::erfc, 1},   {Op::Erfinv, loop::erfinv_f64, 1},
 };
 
 // The distance between floats at the exact value.
@@ -102,6 +109,81 @@ TEST(Math, StaysWithinItsBounds) {
     EXPECT_LE(worst, row.bound) << name << " at " << where;
     RecordProperty(name, std::to_string(worst));
     std::printf("%-6s %.3f ULP at %.9g\n", name.c_str(), worst, static_cast<double>(where));
+  }
+}
+
+// Pairs of all special values and of numbers of all sizes.
+std::vector<std::pair<float, float>> pairs() {
+  const float special[] = {0.0f,   1.0f,    2.0f,   3.0f,     0.5f,    2.5f,     1e-45f,
+                           1e-38f, 3.4e38f, 1.6e7f, 1.7e7f,   3.3e7f,  0.99999f, 1.00001f,
+                           127.0f, 128.0f,  149.0f, INFINITY, 9.9e15f, 1e-20f,   7.0f};
+  std::vector<float> some = {std::numeric_limits<float>::quiet_NaN()};
+  for (float value : special) {
+    some.push_back(value);
+    some.push_back(-value);
+  }
+  std::vector<std::pair<float, float>> all;
+  for (float x : some) {
+    for (float y : some) {
+      all.emplace_back(x, y);
+    }
+  }
+  std::mt19937 generator(3);
+  std::uniform_int_distribution<uint32_t> bits;
+  std::uniform_real_distribution<float> near(-20, 20);
+  for (int i = 0; i < 400000; ++i) {
+    all.emplace_back(std::bit_cast<float>(bits(generator)), std::bit_cast<float>(bits(generator)));
+    all.emplace_back(near(generator), near(generator));
+    all.emplace_back(std::fabs(near(generator)), 3 * near(generator));
+    const float base = 1 + near(generator) * 1e-3f;
+    all.emplace_back(base, 2000 * near(generator));
+  }
+  return all;
+}
+
+struct PairRow {
+  Op op;
+  double (*reference)(double, double);
+  double bound;
+};
+
+TEST(Math, FunctionsOfTwoNumbersStayWithinTheirBounds) {
+  const PairRow rows[] = {{Op::Pow, std::pow, 1},
+                          {Op::Hypot, std::hypot, 1},
+                          {Op::Atan2, std::atan2, 2},
+                          {Op::Rem, std::fmod, 0}};
+  const std::vector<std::pair<float, float>> inputs = pairs();
+  std::vector<float> x;
+  std::vector<float> y;
+  for (const auto& [first, second] : inputs) {
+    x.push_back(first);
+    y.push_back(second);
+  }
+  std::vector<float> outputs(inputs.size());
+  const int64_t count = static_cast<int64_t>(inputs.size());
+  for (const PairRow& row : rows) {
+    loop::Kernel kernel{"math", {loop::AxisKind::Parallel}, {}, {}, {}};
+    const loop::Buffer buffer = {DType::Float32, {loop::Layout::Unit}};
+    kernel.buffers = {buffer, buffer, buffer};
+    const auto at = [](int slot) { return loop::load(slot, DType::Float32, {loop::index(0)}); };
+    kernel.stores = {{2, {loop::index(0)}, loop::binary(row.op, at(0), at(1))}};
+    void* buffers[] = {x.data(), y.data(), outputs.data()};
+    const int64_t* strides[] = {nullptr, nullptr, nullptr};
+    loop::KernelArgs args{buffers, strides, &count, nullptr};
+    get_kernel(kernel)(&args, 0, count);
+    double worst = 0;
+    size_t where = 0;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const double error = error_of(outputs[i], row.reference(x[i], y[i]));
+      if (error > worst) {
+        worst = error;
+        where = i;
+      }
+    }
+    const std::string name(loop::info(row.op).text);
+    EXPECT_LE(worst, row.bound) << name << " of " << x[where] << " and " << y[where];
+    std::printf("%-6s %.3f ULP at %.9g, %.9g\n", name.c_str(), worst, static_cast<double>(x[where]),
+                static_cast<double>(y[where]));
   }
 }
 
