@@ -4,6 +4,7 @@ from rushlight.fx import annotate as annotate
 from rushlight.fx import config as config
 from rushlight.fx import traceback as traceback
 from rushlight.fx._symbolic_trace import PH as PH
+from rushlight.fx._symbolic_trace import ProxyableClassMeta as ProxyableClassMeta
 from rushlight.fx._symbolic_trace import Tracer as Tracer
 from rushlight.fx._symbolic_trace import symbolic_trace as symbolic_trace
 from rushlight.fx._symbolic_trace import wrap as wrap

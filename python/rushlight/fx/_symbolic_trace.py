@@ -7,6 +7,7 @@ import functools
 import inspect
 import itertools
 import math
+import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,28 @@ from rushlight.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
-__all__ = ["PH", "PHBase", "Tracer", "symbolic_trace", "wrap"]
+__all__ = ["PH", "PHBase", "ProxyableClassMeta", "Tracer", "symbolic_trace", "wrap"]
+
+_state = threading.local()
+
+
+def is_fx_symbolic_tracing() -> bool:
+    """Whether a program is being traced on stand-ins."""
+    return getattr(_state, "depth", 0) > 0
+
+
+is_fx_tracing = is_fx_symbolic_tracing
+
+
+class ProxyableClassMeta(type):
+    """The metaclass of classes whose objects may be made of stand-ins, which makes a node."""
+
+    def __call__(cls, *args: object, **kwargs: object) -> object:
+        proxy = _first_proxy(args, kwargs) if is_fx_symbolic_tracing() else None
+        if proxy is None:
+            return super().__call__(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
+
 
 _wrapped: dict[tuple[int, str], dict] = {}  # the globals that hold a function, by its name
 
@@ -232,9 +254,13 @@ class Tracer(TracerBase):
         self.module_stack = OrderedDict()
         self.node_name_to_scope = {}
         call, given = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
-        with _Patches() as patches:
-            self._patch(patches, function)
-            result = call(*given)
+        _state.depth = getattr(_state, "depth", 0) + 1
+        try:
+            with _Patches() as patches:
+                self._patch(patches, function)
+                result = call(*given)
+        finally:
+            _state.depth -= 1
         kind = annotations_of(function).get("return")
         self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=kind)
         return self.graph

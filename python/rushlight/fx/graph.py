@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 import rushlight
 from rushlight.fx._writer import Writer
 from rushlight.fx.codegen import CodeGen, PythonCode
+from rushlight.fx.codegen import _PyTreeCodeGen as _PyTreeCodeGen
+from rushlight.fx.codegen import _PyTreeInfo as _PyTreeInfo
 from rushlight.fx.node import _LEGAL_OPS, Node, map_arg
 from rushlight.nn.modules.module import Module
 

@@ -27,17 +27,7 @@ def _run_source(source: str, names: dict[str, object]) -> Callable:
 
 def _copy_attribute(source: object, target: Module, path: str) -> None:
     """Gives `target` what is at the path in `source`, with empty modules on the way."""
-    *prefix, name = path.split(".")
-    for part in prefix:
-        source = getattr(source, part)
-        if not hasattr(target, part):
-            setattr(target, part, Module())
-        target = getattr(target, part)
-    found = getattr(source, name)
-    if type(found).__name__ == "Tensor":
-        target.register_buffer(name, found)
-    else:
-        setattr(target, name, found)
+    _assign_attr(_get_attr(source, path), target, path)
 
 
 reduce_graph_module = _folder.reduce_graph_module
@@ -49,6 +39,26 @@ def _member(root: object, path: str) -> object:
     for name in path.split("."):
         root = getattr(root, name, None)
     return root
+
+
+def _get_attr(model: object, attr_name: str) -> object:
+    """What a module has at a path. AttributeError where it has nothing."""
+    for name in attr_name.split("."):
+        model = getattr(model, name)
+    return model
+
+
+def _assign_attr(from_obj: object, to_module: Module, target: str) -> None:
+    """Gives a module something at a path, tensors as buffers, with empty modules on the way."""
+    *prefix, name = target.split(".")
+    for part in prefix:
+        if not hasattr(to_module, part):
+            setattr(to_module, part, Module())
+        to_module = getattr(to_module, part)
+    if type(from_obj).__name__ == "Tensor":
+        to_module.register_buffer(name, from_obj)
+    else:
+        setattr(to_module, name, from_obj)
 
 
 def _set_path(module: Module, path: str, value: object) -> None:

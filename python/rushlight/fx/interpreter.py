@@ -158,7 +158,9 @@ class Interpreter:
         return args[0]
 
 
-class _TransformerTracer(Tracer):
+class TransformerTracer(Tracer):
+    """Makes the nodes of a graph that a Transformer makes of another."""
+
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
@@ -176,7 +178,7 @@ class Transformer(Interpreter):
         self.new_graph = Graph()
         self.new_graph.set_codegen(module.graph._codegen)
         self.name = "Transformer"
-        self.tracer = _TransformerTracer(self.new_graph)
+        self.tracer = TransformerTracer(self.new_graph)
         self.tracer.root = module
 
     def placeholder(self, target: str, args: tuple, kwargs: dict) -> Proxy:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import rushlight
 
 Target = Callable[..., object] | str  # of a node: what it calls, or a name
+Argument = object  # of a node: numbers, texts, nodes, and structures of them
 _LEGAL_OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output")
 
 
@@ -127,6 +128,12 @@ def qualified_name(target: Callable) -> str:
     if module == "rushlight" or module.startswith("rushlight."):
         module = "torch" + module.removeprefix("rushlight")
     return f"{module}.{name}" if module else name
+
+
+def _get_qualified_name(func: Callable) -> str:
+    """The same, with the module that operators of Python are of: _operator.add."""
+    name = qualified_name(func)
+    return f"_{name}" if name.startswith("operator.") else name
 
 
 class Node:

@@ -1,0 +1,1 @@
+"""Passes over any set of operators."""
