@@ -130,6 +130,7 @@ def _node_data(node: fx.Node) -> dict:
     elif isinstance(node.meta.get("val"), int):
         data["val"] = node.meta["val"]
     if "nn_module_stack" in node.meta:
+        data["trace"] = node.stack_trace
         data["stack"] = [[key, *frame] for key, frame in node.meta["nn_module_stack"].items()]
     return data
 
@@ -151,6 +152,7 @@ def _graph(data: list[dict]) -> fx.Graph:
         if "stack" in item:
             stack = {key: (path, kind) for key, path, kind in item["stack"]}
             node.meta["nn_module_stack"] = stack
+            node.stack_trace = item.get("trace")
         nodes[item["name"]] = node
     return graph
 

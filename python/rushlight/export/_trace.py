@@ -66,6 +66,7 @@ class TracedCall:
         preserved: tuple[str, ...] = (),
     ) -> None:
         self.graph = CallGraph()
+        self.graph.outermost = TracedCall.run.__code__
         self.inputs: list[InputSpec] = []
         self.state: dict[str, Tensor] = {}
         self.constants: dict[str, Tensor] = {}

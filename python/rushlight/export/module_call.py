@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ class CallGraph(fx.Graph):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.stack: dict[str, tuple[str, str]] = {}
+        self.outermost: types.CodeType | None = None  # where what is traced is called
 
     def create_node(self, op: str, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
         """Adds a node at the insertion point."""
@@ -61,9 +63,18 @@ class CallGraph(fx.Graph):
         stack = self.stack
         if fx_traceback.has_preserved_node_meta():  # a program that runs again
             stack = fx_traceback.get_current_meta().get("nn_module_stack", {})
+            node.stack_trace = fx_traceback.get_current_meta().get("stack_trace")
+        elif stack:
+            node.stack_trace = fx_traceback.program_stack(_is_forward, self.outermost)
         if stack:
             node.meta["nn_module_stack"] = dict(stack)
         return node
+
+
+def _is_forward(frame: types.FrameType) -> bool:
+    """Whether a frame is the forward of a module."""
+    name = frame.f_code.co_name
+    return name == "forward" and isinstance(frame.f_locals.get("self"), Module)
 
 
 class CallRecorder:

@@ -9,7 +9,6 @@ import dis
 import enum
 import inspect
 import operator
-import traceback
 import types
 from collections import OrderedDict
 from collections.abc import Callable
@@ -239,7 +238,10 @@ class TracerBase:
         kwargs = self.create_arg(dict(kwargs))
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
         if self.record_stack_traces and not node.stack_trace:
-            node.stack_trace = "".join(traceback.format_stack()[:-2])
+            end = getattr(type(self), "trace", None)
+            node.stack_trace = fx_traceback.program_stack(
+                fx_traceback.is_of_program, getattr(end, "__code__", None)
+            )
         return self.proxy(node) if proxy_factory_fn is None else proxy_factory_fn(node)
 
     def create_arg(self, a: object) -> object:

@@ -6,8 +6,12 @@ import contextlib
 import copy
 import enum
 import functools
+import linecache
+import os
+import sys
 import threading
 import traceback
+import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +124,29 @@ class NodeSource:
 
     def __hash__(self) -> int:
         return hash((self.name, self.target, self.graph_id, self.pass_name))
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def is_of_program(frame: types.FrameType) -> bool:
+    """Whether a frame runs code of the program and not of the library."""
+    return not frame.f_code.co_filename.startswith((_PACKAGE, "<"))
+
+
+def program_stack(
+    keep: Callable[[types.FrameType], bool], end: types.CodeType | None
+) -> str | None:
+    """The frames that `keep` wants, as the text of a traceback, up to one that runs `end`."""
+    lines: list[str] = []
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not end:
+        if keep(frame):
+            file, number = frame.f_code.co_filename, frame.f_lineno
+            code = linecache.getline(file, number).strip()
+            lines.append(f'File "{file}", line {number}, in {frame.f_code.co_name}\n    {code}')
+        frame = frame.f_back
+    return "\n  ".join(reversed(lines)) or None
 
 
 @contextlib.contextmanager

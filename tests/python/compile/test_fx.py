@@ -324,3 +324,13 @@ def test_shape_propagation():
     metas = {node.name: node.meta.get("tensor_meta") for node in gm.graph.nodes}
     assert metas["sum_1"].shape == (3,) and metas["sum_1"].dtype is torch.float32
     assert [meta.shape for meta in metas["chunk"]] == [(2, 3), (2, 3)]
+
+
+def test_stack_traces_of_nodes():
+    class T(fx.Tracer):
+        record_stack_traces = True
+
+    nodes = {node.name: node for node in T().trace(Net()).nodes}
+    assert nodes["x"].stack_trace is None
+    assert nodes["mul"].stack_trace.endswith("z = self.linear(x) + self.scale * y")
+    assert "_symbolic_trace" not in nodes["mul"].stack_trace

@@ -247,3 +247,18 @@ def test_modules_in_turn():
     with pytest.raises(AssertionError, match="empty"):
         InterpreterModuleDispatcher(set(), [])
     assert pytree.tree_flatten(both.state_dict())[0] is not None
+
+
+def test_nodes_tell_the_lines_of_the_program():
+    program = export(Once(), (torch.rand(3, 2),))
+    file = io.BytesIO()
+    save(program, file)
+    file.seek(0)
+    for one in (program, program.run_decompositions(), load(file)):
+        add = next(node for node in one.graph.nodes if node.name == "add")
+        lines = add.stack_trace.splitlines()
+        assert len(lines) == 4 and "test_unflatten.py" in lines[0] and "in forward" in lines[0]
+        assert lines[1].strip() == 'return self.seq(self.a(x, k=2)["r"] + self.p)'
+        assert lines[3].strip() == 'return {"r": self.layer(x) * k + self.b, "s": x}'
+    text = unflatten(program).a.print_readable(print_output=False)
+    assert 'code: return {"r": self.layer(x) * k + self.b, "s": x}' in text
