@@ -24,6 +24,11 @@ from rushlight import fx
 from rushlight.futures import Future
 from rushlight.jit._function import ScriptFunction as ScriptFunction
 from rushlight.jit._record import TracerWarning as TracerWarning
+from rushlight.jit._settings import enable_onednn_fusion as enable_onednn_fusion
+from rushlight.jit._settings import fuser as fuser
+from rushlight.jit._settings import onednn_fusion_enabled as onednn_fusion_enabled
+from rushlight.jit._settings import optimized_execution as optimized_execution
+from rushlight.jit._settings import script_method as script_method
 from rushlight.jit._trace import TracedFunction as TracedFunction
 from rushlight.jit._trace import TracingCheckError as TracingCheckError
 from rushlight.jit._trace import is_tracing as is_tracing
@@ -33,9 +38,11 @@ from rushlight.jit._trace import trace_module as trace_module
 __all__ = [
     "Attribute", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction",
     "ScriptModule", "TopLevelTracedModule", "TracerWarning", "TracingCheckError", "annotate",
-    "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
-    "load", "optimize_for_inference", "save", "script", "script_if_tracing", "set_fusion_strategy",
-    "strict_fusion", "trace", "trace_module", "unused", "wait",
+    "enable_onednn_fusion", "export", "fork", "freeze", "fuser", "ignore", "interface",
+    "is_scripting", "is_tracing", "isinstance", "load", "onednn_fusion_enabled",
+    "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing",
+    "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused",
+    "wait",
 ]  # fmt: skip
 
 _isinstance = isinstance
