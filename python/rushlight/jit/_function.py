@@ -38,9 +38,9 @@ class ScriptFunction:
         """Its source in Python."""
         return inspect.getsource(self._function)
 
-    def save(self, f: Any, _extra_files: Mapping[str, Any] | None = None) -> None:
+    def save(self, filename: Any, _extra_files: Mapping[str, Any] | None = None) -> None:
         """Writes it to a file, which `torch.jit.load` reads."""
-        torch.jit.save(self, f, _extra_files)
+        torch.jit.save(self, filename, _extra_files)
 
     def save_to_buffer(self, _extra_files: Mapping[str, Any] | None = None) -> bytes:
         """The bytes of that file."""

@@ -1,4 +1,4 @@
-"""Settings of scripts: those that choose between kernels of PyTorch's are kept and change nothing."""
+"""Settings of scripts: those that choose between PyTorch's kernels are kept and change nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def optimized_execution(should_optimize: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def fuser(name: str) -> Iterator[None]:
-    """A block for which one of PyTorch's fusers is chosen, fuser0 to fuser3: this compiler fuses."""
+    """A block that asks for one of PyTorch's fusers, fuser0 to fuser3: this compiler fuses."""
     if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
         raise Exception(f"unrecognized fuser option (name: {name})")
     yield

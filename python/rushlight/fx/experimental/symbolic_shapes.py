@@ -33,7 +33,17 @@ def guard_float(a: Any) -> float:
 
 
 # What is known, as is everything.
-guard_or_false = guard_or_true = guard_size_oblivious = statically_known_true = guard_bool
+guard_or_false = guard_or_true = guard_bool
+
+
+def guard_size_oblivious(expr: Any) -> bool:
+    """The condition."""
+    return bool(expr)
+
+
+def statically_known_true(x: Any) -> bool:
+    """Whether the condition is true."""
+    return bool(x)
 
 
 def statically_known_false(x: Any) -> bool:
@@ -62,7 +72,9 @@ def has_free_symbols(val: Any) -> bool:
     return False
 
 
-has_free_unbacked_symbols = has_free_symbols
+def has_free_unbacked_symbols(x: Any) -> bool:
+    """Whether a value has symbols that depend on data: never."""
+    return False
 
 
 def sym_and(x: Any, *others: Any) -> bool:
