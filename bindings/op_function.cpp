@@ -1,5 +1,6 @@
 #include "op_function.h"
 
+#include <algorithm>
 #include <array>
 
 #include "module.h"
@@ -47,11 +48,11 @@ void set_outputs(PyObject* out, Invocation& inv) {
 }
 
 PyObject* result_tuple(const Signature& signature, const Invocation& inv) {
-  Ref tuple = owned(signature.result_type != nullptr ? PyStructSequence_New(signature.result_type)
-                                                     : PyTuple_New(inv.result_count));
+  PyTypeObject* type = inv.form == Form::Out ? signature.out_type : signature.result_type;
+  Ref tuple = owned(type != nullptr ? PyStructSequence_New(type) : PyTuple_New(inv.result_count));
   for (int i = 0; i < inv.result_count; ++i) {
     PyObject* item = check(to_python(inv.results[i]));
-    if (signature.result_type != nullptr) {
+    if (type != nullptr) {
       PyStructSequence_SetItem(tuple.get(), i, item);
     } else {
       PyTuple_SET_ITEM(tuple.get(), i, item);
@@ -129,11 +130,19 @@ PyObject* get_doc(PyObject* self, void*) {
     }
   }
   std::string text;
-  for (const Signature& signature : set.signatures) {
-    text += cat(name, python_signature_text(signature, set.method), " -> ");
-    const std::string& schema = signature.op->schema.text;
-    size_t arrow = schema.rfind("-> ");
-    text += (arrow == std::string::npos ? "" : schema.substr(arrow + 3)) + "\n";
+  const std::vector<Signature>& all = set.signatures;
+  for (const Signature& signature : all) {
+    const auto extended = [&](const Signature& other) { return extends(signature, other); };
+    const auto extending = [&](const Signature& other) { return extends(other, signature); };
+    if (std::any_of(all.begin(), all.end(), extending)) {
+      continue;  // told together with the overload that has more keywords
+    }
+    const auto base = std::find_if(all.begin(), all.end(), extended);
+    const bool merged = base != all.end();
+    const std::string& schema = (merged ? *base : signature).op->schema.text;
+    const size_t arrow = schema.rfind("-> ");
+    text += cat(name, python_signature_text(signature, set.method, merged), " -> ",
+                arrow == std::string::npos ? "" : schema.substr(arrow + 3), "\n");
   }
   return PyUnicode_FromString((text + "\n" + set.signatures.front().op->doc).c_str());
 }

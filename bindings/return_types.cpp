@@ -25,7 +25,7 @@ PyObject* result_repr(PyObject* self) {
   });
 }
 
-PyTypeObject* make_type(const Schema& schema) {
+PyTypeObject* make_type(const Schema& schema, bool out) {
   // The type keeps pointers into these.
   static std::deque<std::string> texts;
   static std::deque<std::vector<PyStructSequence_Field>> all_fields;
@@ -34,7 +34,7 @@ PyTypeObject* make_type(const Schema& schema) {
     fields.push_back({texts.emplace_back(result.name).c_str(), nullptr});
   }
   fields.push_back({nullptr, nullptr});
-  const std::string& name = schema.name;
+  const std::string name = out ? schema.name + "_out" : schema.name;
   PyStructSequence_Desc description = {texts.emplace_back("rushlight.return_types." + name).c_str(),
                                        nullptr, fields.data(),
                                        static_cast<int>(schema.results.size())};
@@ -51,21 +51,21 @@ PyTypeObject* make_type(const Schema& schema) {
 
 }  // namespace
 
-PyTypeObject* return_type(const Operator& op) {
+PyTypeObject* return_type(const Operator& op, bool out) {
   static std::map<std::string, PyTypeObject*> types;
   static std::mutex lock;
   const Schema& schema = op.schema;
   if (schema.results.size() < 2 || schema.results[0].name.empty()) {
     return nullptr;
   }
-  std::string key = schema.name;
+  std::string key = out ? schema.name + "_out" : schema.name;
   for (const Argument& result : schema.results) {
     key += " " + result.name;
   }
   std::lock_guard<std::mutex> guard(lock);
   PyTypeObject*& type = types[key];
   if (type == nullptr) {
-    type = make_type(schema);
+    type = make_type(schema, out);
   }
   return type;
 }

@@ -28,6 +28,10 @@ Parameter make_parameter(const Operator& op, int index, Face face) {
   if (face == Face::Function && name == "self") {
     name = "input";
   }
+  // PyTorch's Tensor.copy_ alone does not bear the name that its schema has.
+  if (face == Face::Method && op.schema.name == "copy" && name == "src") {
+    name = "other";
+  }
   parameter.name = interned(name);
   parameter.argument = &argument;
   parameter.index = index;
@@ -71,6 +75,23 @@ Value borrowed_default(const Argument& argument) {
   }
 }
 
+// A default as Python spells it.
+std::string python_default(const Argument& argument) {
+  const std::string& text = argument.default_text;
+  if (argument.name == "pin_memory") {
+    return "False";  // None, in the schema: the same
+  }
+  if (argument.type == SchemaType::DType) {
+    return "None";  // which stands for the default that the schema names
+  }
+  if (text.starts_with('[')) {
+    const std::string items = text.substr(1, text.size() - 2);
+    const bool one = !items.empty() && items.find(',') == std::string::npos;
+    return one && argument.list_size == 1 ? items : cat("(", items, one ? ",)" : ")");
+  }
+  return text;
+}
+
 bool has_options(const Schema& schema) {
   return schema.find("dtype") >= 0 && schema.find("layout") >= 0 && schema.find("device") >= 0 &&
          schema.find("pin_memory") >= 0;
@@ -96,7 +117,8 @@ Signature make_signature(const Operator& op, Face face, Form form) {
   }
   signature.takes_out = form == Form::Functional && (op.variants & kOut) && face != Face::Method;
   signature.takes_requires_grad = face != Face::Operator && has_options(op.schema);
-  signature.result_type = return_type(op);
+  signature.result_type = return_type(op, false);
+  signature.out_type = signature.takes_out ? return_type(op, true) : nullptr;
   return signature;
 }
 
@@ -171,7 +193,27 @@ std::string signature_text(const Signature& signature, bool method) {
   return text + ")";
 }
 
-std::string python_signature_text(const Signature& signature, bool method) {
+bool extends(const Signature& signature, const Signature& base) {
+  const std::vector<Parameter>& own = signature.parameters;
+  const std::vector<Parameter>& fewer = base.parameters;
+  if (&signature == &base || signature.form != base.form || own.size() <= fewer.size() ||
+      signature.positional != base.positional) {
+    return false;
+  }
+  for (size_t i = 0; i < own.size(); ++i) {
+    const Argument& argument = *own[i].argument;
+    const bool shared = i < fewer.size() && own[i].name == fewer[i].name &&
+                        argument.default_text == fewer[i].argument->default_text;
+    const bool added = i >= fewer.size() && argument.keyword_only && !argument.has_default &&
+                       (argument.optional || argument.name == "out");
+    if (!shared && !added) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string python_signature_text(const Signature& signature, bool method, bool merged) {
   std::vector<std::string> words;
   bool star = false;
   auto keyword = [&](const std::string& word) {
@@ -186,9 +228,9 @@ std::string python_signature_text(const Signature& signature, bool method) {
     const Argument& argument = *parameter.argument;
     std::string word = message_text(parameter.name);
     if (argument.has_default) {
-      // None, in the schema: the same.
-      bool pins = argument.name == "pin_memory";
-      word += cat("=", pins ? "False" : argument.default_text);
+      word += cat("=", python_default(argument));
+    } else if (merged && argument.keyword_only) {
+      word += "=None";
     }
     if (argument.keyword_only) {
       keyword(word);

@@ -29,6 +29,7 @@ struct Signature {
   bool takes_requires_grad = false;
   std::vector<Value> defaults;          // by operator argument; borrows from the schema
   PyTypeObject* result_type = nullptr;  // named tuple, where the results have names
+  PyTypeObject* out_type = nullptr;     // the same where out= is given
 };
 
 // All overloads of one Python callable.
@@ -49,12 +50,16 @@ Signature make_signature(const Operator& op, Face face, Form form);
 
 // "(Tensor input, int dim, bool keepdim = False, *, Tensor out = None)"
 std::string signature_text(const Signature& signature, bool method);
-// "(input, dim, keepdim=False, *, out=None)", as Python's help says it.
-std::string python_signature_text(const Signature& signature, bool method);
+// "(input, dim, keepdim=False, *, out=None)", as Python's help says it. `merged`: together with the
+// overload that it extends, so that the keywords which it adds may be left out.
+std::string python_signature_text(const Signature& signature, bool method, bool merged = false);
+// Whether an overload is `base` with further keywords that None stands for (rounding_mode, out).
+bool extends(const Signature& signature, const Signature& base);
 // What error texts call a parameter's type: "Tensor", "Number", "tuple of ints".
 std::string parameter_type(const Argument& argument);
 
-// The named tuple type of an operator's results; null where they have no names.
-PyTypeObject* return_type(const Operator& op);
+// The named tuple type of an operator's results, or of those of its out= form; null where they have
+// no names.
+PyTypeObject* return_type(const Operator& op, bool out);
 
 }  // namespace rushlight::python
