@@ -185,9 +185,9 @@ PyMethodDef methods[] = {
     {"name", node_name, METH_NOARGS, "The name of the node."},
     {"_sequence_nr", node_sequence, METH_NOARGS, "Later nodes of a thread have greater numbers."},
     {"register_hook", node_register_hook, METH_O,
-     "register_hook(hook)\n--\n\nCalls hook(grad_inputs, grad_outputs) after the node ran."},
+     "register_hook($self, hook)\n--\n\nCalls hook(grad_inputs, grad_outputs) after the node ran."},
     {"register_prehook", node_register_prehook, METH_O,
-     "register_prehook(hook)\n--\n\nCalls hook(grad_outputs) before the node runs."},
+     "register_prehook($self, hook)\n--\n\nCalls hook(grad_outputs) before the node runs."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -122,9 +122,6 @@ PyObject* method_to(PyObject* self, Args args, Py_ssize_t count, PyObject* keywo
     for (Py_ssize_t i = 0; i < extra; ++i) {
       parser.keyword(text_of(PyTuple_GET_ITEM(keywords, i)), args[count + i]);
     }
-    if (count + extra == 0) {
-      fail(ErrorKind::Type, "", "to() received an invalid combination of arguments - got ()");
-    }
     return wrap(convert(tensor_of(self), wanted));
   });
 }

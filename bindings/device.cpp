@@ -101,16 +101,15 @@ bool to_named(PyObject* object, Named* named) {
 }
 
 PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"type", "index", nullptr};
+  const char* names[] = {"type", "index", nullptr};
   PyObject* kind;
   PyObject* index = Py_None;
   if (kwargs != nullptr && PyDict_GetItemString(kwargs, "device") != nullptr) {
     names[0] = "device";
-  } else {
-    names[0] = "type";
+    names[1] = nullptr;  // of a kind and an index, the kind is called type
   }
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &kind,
-                                   &index)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, names[1] == nullptr ? "O:device" : "O|O:device",
+                                   const_cast<char**>(names), &kind, &index)) {
     return nullptr;
   }
   return guarded([&] {
@@ -200,6 +199,9 @@ PyGetSetDef properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
+constexpr const char* kDoc =
+    "device(device)\ndevice(type, index=None)\n\nWhere tensors are: 'cpu' or 'meta'.";
+
 void fill(PyObject* module) {
   PyType_Slot slots[] = {
       {Py_tp_new, reinterpret_cast<void*>(device_new)},
@@ -207,7 +209,8 @@ void fill(PyObject* module) {
       {Py_tp_str, reinterpret_cast<void*>(device_str)},
       {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
       {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
-      {Py_tp_methods, methods},
+      {Py_tp_methods, describe(methods)},
+      {Py_tp_doc, const_cast<char*>(kDoc)},
       {Py_tp_getset, properties},
       {0, nullptr},
   };

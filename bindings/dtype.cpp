@@ -2,6 +2,7 @@
 #include <rushlight/dtype.h>
 
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "convert.h"
@@ -103,7 +104,24 @@ PyObject* dtype_itemsize(PyObject* self, void*) {
   return PyLong_FromLongLong(element_size(dtype_value(self)));
 }
 
+// As traces write dtypes: the kind in a letter or two, and the bits.
+PyObject* dtype_abbreviation(PyObject* self, void*) {
+  const DType dtype = dtype_value(self);
+  std::string name(dtype_name(dtype));
+  for (const auto& [word, letters] :
+       {std::pair{"bfloat", "bf"}, std::pair{"float8_", "f8"}, std::pair{"float", "f"},
+        std::pair{"complex", "c"}, std::pair{"uint", "u"}, std::pair{"int", "i"},
+        std::pair{"bool", "b8"}}) {
+    if (name.starts_with(word)) {
+      name = letters + name.substr(std::strlen(word));
+      break;
+    }
+  }
+  return PyUnicode_FromString(name.c_str());
+}
+
 PyGetSetDef dtype_properties[] = {
+    {"abbr", dtype_abbreviation, nullptr, "Its name in traces: f32, i64, b8.", nullptr},
     {"is_floating_point", dtype_is_floating, nullptr, "Whether it is a floating-point type.",
      nullptr},
     {"is_complex", dtype_is_complex, nullptr, "Whether it is a complex type.", nullptr},

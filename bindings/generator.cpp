@@ -28,14 +28,14 @@ PyObject* make_generator(PyTypeObject* type, Generator generator) {
 
 PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"device", nullptr};
-  PyObject* where = nullptr;
+  PyObject* where = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
                                    &where)) {
     return nullptr;
   }
   return guarded([&] {
     Device device;
-    if (where != nullptr && !to_device(where, &device)) {
+    if (where != Py_None && !to_device(where, &device)) {
       fail(ErrorKind::Type, "", "Generator(): argument 'device' must be torch.device, not ",
            type_name(where));
     }
@@ -129,16 +129,39 @@ PyObject* method_setstate(PyObject* self, PyObject* args) {
     return py_none();
   });
 }
+PyObject* no_offset(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "CPU Generator does not use offset");
+  return nullptr;
+}
+PyObject* no_graph_state(PyObject*, PyObject* state) {
+  if (state != nullptr && !PyObject_TypeCheck(state, generator_type)) {
+    PyErr_Format(PyExc_TypeError, "expected a Generator, but got %s", Py_TYPE(state)->tp_name);
+    return nullptr;
+  }
+  PyErr_SetString(PyExc_NotImplementedError,
+                  "states that are safe in graphs are not supported in this Generator: the CPU "
+                  "records no graphs of work");
+  return nullptr;
+}
 PyObject* get_device(PyObject*, void*) {
   return guarded([] { return device_object(Device()); });
 }
 
 PyMethodDef methods[] = {
-    {"manual_seed", method_manual_seed, METH_O, "Starts the stream of this seed; returns self."},
+    {"manual_seed", method_manual_seed, METH_O,
+     "manual_seed($self, seed)\n--\n\nStarts the stream of this seed; returns self."},
     {"seed", method_seed, METH_NOARGS, "Seeds from the system and returns the seed."},
     {"initial_seed", method_initial_seed, METH_NOARGS, "The seed the stream started from."},
     {"get_state", method_get_state, METH_NOARGS, "The state, as a uint8 tensor."},
-    {"set_state", method_set_state, METH_O, "Goes on from a state that get_state gave."},
+    {"set_state", method_set_state, METH_O,
+     "set_state($self, _new_state)\n--\n\nGoes on from a state that get_state gave."},
+    {"get_offset", no_offset, METH_NOARGS, "An error: the CPU's streams have no offset."},
+    {"set_offset", no_offset, METH_O,
+     "set_offset($self, offset)\n--\n\nAn error: the CPU's streams have no offset."},
+    {"graphsafe_get_state", no_graph_state, METH_NOARGS,
+     "An error: the CPU records no graphs of work."},
+    {"graphsafe_set_state", no_graph_state, METH_O,
+     "graphsafe_set_state($self, _new_state)\n--\n\nAn error: the CPU records no graphs of work."},
     {"clone_state", method_clone_state, METH_NOARGS, "A generator of its own in this state."},
     {"__reduce__", method_reduce, METH_NOARGS, nullptr},
     {"__setstate__", method_setstate, METH_VARARGS, nullptr},
@@ -179,7 +202,8 @@ PyMethodDef functions[] = {
     {"seed", module_seed, METH_NOARGS, "Seeds the default generator from the system."},
     {"initial_seed", module_initial_seed, METH_NOARGS, "The default generator's seed."},
     {"get_rng_state", module_get_state, METH_NOARGS, "The default generator's state."},
-    {"set_rng_state", module_set_state, METH_O, "Sets the default generator's state."},
+    {"set_rng_state", module_set_state, METH_O,
+     "set_rng_state(new_state)\n--\n\nSets the default generator's state."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -187,7 +211,8 @@ void fill(PyObject* module) {
   PyType_Slot slots[] = {
       {Py_tp_new, reinterpret_cast<void*>(generator_new)},
       {Py_tp_dealloc, reinterpret_cast<void*>(generator_dealloc)},
-      {Py_tp_methods, methods},
+      {Py_tp_methods, describe(methods)},
+      {Py_tp_doc, const_cast<char*>("Generator(device=None)\n--\n\nA stream of random numbers.")},
       {Py_tp_getset, properties},
       {0, nullptr},
   };

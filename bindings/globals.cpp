@@ -88,10 +88,20 @@ Value operand(PyObject* object) {
   return Value(number);
 }
 
-PyObject* result_type(PyObject*, PyObject* args) {
+// PyTorch names the operands by what they are: (tensor, other), (scalar, tensor), (scalar1,
+// scalar2).
+PyObject* result_type(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[][3] = {
+      {"tensor", "other", nullptr}, {"scalar", "tensor", nullptr}, {"scalar1", "scalar2", nullptr}};
+  const auto given = [&](const char* name) {
+    return kwargs != nullptr && PyDict_GetItemString(kwargs, name) != nullptr;
+  };
+  const bool number = given("scalar") || (given("tensor") && PyTuple_GET_SIZE(args) == 1);
+  const int form = given("scalar1") || given("scalar2") ? 2 : number ? 1 : 0;
   PyObject* a;
   PyObject* b;
-  if (!PyArg_ParseTuple(args, "OO:result_type", &a, &b)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:result_type", const_cast<char**>(names[form]),
+                                   &a, &b)) {
     return nullptr;
   }
   return guarded([&] {
@@ -164,15 +174,18 @@ PyCFunction as_function(F function) {
 
 PyMethodDef functions[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads an operator may use."},
-    {"set_num_threads", set_threads, METH_O, "Sets how many threads an operator may use."},
+    {"set_num_threads", set_threads, METH_O,
+     "set_num_threads(num)\n--\n\nSets how many threads an operator may use."},
     {"get_default_dtype", get_default, METH_NOARGS, "What float factories make."},
-    {"set_default_dtype", set_default, METH_O, "Sets what float factories make."},
+    {"set_default_dtype", set_default, METH_O,
+     "set_default_dtype(d)\n--\n\nSets what float factories make."},
     {"promote_types", as_function(promote_types), METH_VARARGS | METH_KEYWORDS,
      "promote_types(type1, type2)\n--\n\nThe smallest dtype that both convert to."},
     {"can_cast", as_function(can_cast_types), METH_VARARGS | METH_KEYWORDS,
      "can_cast(from_, to)\n--\n\nWhether promotion rules allow the conversion."},
-    {"result_type", result_type, METH_VARARGS,
-     "result_type(tensor1, tensor2)\n--\n\nThe dtype of arithmetic between two operands."},
+    {"result_type", as_function(result_type), METH_VARARGS | METH_KEYWORDS,
+     "result_type(tensor, other)\nresult_type(scalar, tensor)\nresult_type(scalar1, scalar2)\n\n"
+     "The dtype of arithmetic between two operands."},
     {"_memory_statistics", memory_statistics, METH_NOARGS, nullptr},
     {"_memory_reset_peak", memory_reset_peak, METH_NOARGS, nullptr},
     {"_memory_empty_cache", memory_empty_cache, METH_NOARGS, nullptr},

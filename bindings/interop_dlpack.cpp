@@ -128,6 +128,13 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   Tensor tensor = tensor_of(self);
+  const bool no_stream = stream == Py_None || (PyLong_Check(stream) && PyLong_AsLong(stream) == -1);
+  if (!no_stream && PyErr_Occurred() == nullptr) {
+    PyErr_SetString(PyExc_AssertionError, "stream should be None on cpu.");
+  }
+  if (PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
   if (tensor.requires_grad()) {
     PyErr_SetString(PyExc_BufferError,
                     "Can't export tensors that require gradient, use tensor.detach()");
@@ -248,7 +255,7 @@ PyMethodDef functions[] = {
 PyMethodDef methods[] = {
     {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(method_dlpack)),
      METH_VARARGS | METH_KEYWORDS,
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "__dlpack__(*, stream=-1, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "The tensor as a DLPack capsule over the same memory."},
     {"__dlpack_device__", method_dlpack_device, METH_NOARGS, "DLPack's device type and index."},
     {nullptr, nullptr, 0, nullptr},

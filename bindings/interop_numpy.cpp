@@ -270,8 +270,11 @@ PyMethodDef methods[] = {
      METH_VARARGS | METH_KEYWORDS,
      "numpy(*, force=False)\n--\n\nThe tensor as a numpy.ndarray over the same memory."},
     {"__array__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(method_array)),
-     METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"__array_wrap__", method_array_wrap, METH_VARARGS, nullptr},
+     METH_VARARGS | METH_KEYWORDS,
+     "__array__(dtype=None, copy=None)\n--\n\nThe elements as a numpy.ndarray, as NumPy asks for "
+     "them."},
+    {"__array_wrap__", method_array_wrap, METH_VARARGS,
+     "__array_wrap__(array)\n--\n\nA tensor of what a function of NumPy made of this one."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef properties[] = {

@@ -139,9 +139,6 @@ PyObject* from_descriptor(PyObject* type, PyObject* args) {
                         open_shared(descriptor, static_cast<size_t>(bytes)));
   });
 }
-PyObject* answer_false(PyObject*, PyObject*) {
-  Py_RETURN_FALSE;
-}
 Py_ssize_t length(PyObject* self) {
   return static_cast<Py_ssize_t>(storage_of(self)->bytes);
 }
@@ -296,7 +293,6 @@ PyMethodDef methods[] = {
     {"_share", share, METH_NOARGS, "Moves the bytes to shared memory; gives its descriptor."},
     {"_from_descriptor", from_descriptor, METH_VARARGS | METH_CLASS,
      "_from_descriptor(descriptor, bytes): a storage over memory that another process shares."},
-    {"is_pinned", answer_false, METH_NOARGS, nullptr},
     {"_as_tensor", as_bytes_tensor, METH_NOARGS, "The bytes as a uint8 tensor over them."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -310,7 +306,7 @@ void make_type(PyObject* module) {
   static PyType_Slot slots[] = {
       {Py_tp_new, reinterpret_cast<void*>(storage_new)},
       {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
-      {Py_tp_methods, methods},
+      {Py_tp_methods, describe(methods)},
       {Py_tp_getset, properties},
       {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
       {Py_tp_hash, reinterpret_cast<void*>(hash)},

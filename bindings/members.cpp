@@ -59,6 +59,17 @@ PyObject* call_with_tuple(PyMethodDef* definition, PyObject* const* args, Py_ssi
   return function(args[0], tuple.get(), kwargs.get());
 }
 
+// Whether a method of one argument, whose doc begins with "name(argument)", is given it by name.
+bool names_only_argument(const PyMethodDef* definition, PyObject* keywords) {
+  if ((definition->ml_flags & METH_O) == 0 || definition->ml_doc == nullptr ||
+      PyTuple_GET_SIZE(keywords) != 1) {
+    return false;
+  }
+  const std::string word = PyUnicode_AsUTF8(PyTuple_GET_ITEM(keywords, 0));
+  return std::string_view(definition->ml_doc)
+      .starts_with(cat(definition->ml_name, "(", word, ")\n--"));
+}
+
 PyObject* wrong_count(PyMethodDef* definition, const char* expected, Py_ssize_t given) {
   PyErr_Format(PyExc_TypeError, "%s() takes %s (%zd given)", definition->ml_name, expected, given);
   return nullptr;
@@ -67,6 +78,9 @@ PyObject* wrong_count(PyMethodDef* definition, const char* expected, Py_ssize_t 
 PyObject* call_definition(PyMethodDef* definition, PyObject* const* args, Py_ssize_t count,
                           PyObject* keywords) {
   bool has_keywords = keywords != nullptr && PyTuple_GET_SIZE(keywords) > 0;
+  if (has_keywords && count == 1 && names_only_argument(definition, keywords)) {
+    return definition->ml_meth(args[0], args[1]);
+  }
   if (has_keywords && !(definition->ml_flags & METH_KEYWORDS)) {
     PyErr_Format(PyExc_TypeError, "%s() takes no keyword arguments", definition->ml_name);
     return nullptr;

@@ -56,6 +56,9 @@ PyObject* method_stride(PyObject* self, Args args, Py_ssize_t count, PyObject* k
 PyObject* method_dim(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(tensor_of(self).dim());
 }
+PyObject* method_sparse_dim(PyObject*, PyObject*) {
+  return PyLong_FromLong(0);
+}
 PyObject* method_numel(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(tensor_of(self).numel());
 }
@@ -158,7 +161,13 @@ PyObject* method_requires_grad(PyObject* self, PyObject* args, PyObject* kwargs)
   });
 }
 
-PyObject* method_as_subclass(PyObject* self, PyObject* type) {
+PyObject* method_as_subclass(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"cls", nullptr};
+  PyObject* type = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:as_subclass", const_cast<char**>(names),
+                                   &type)) {
+    return nullptr;
+  }
   return guarded([&] {
     if (!PyType_Check(type) ||
         !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type)) {
@@ -172,9 +181,63 @@ PyObject* method_as_subclass(PyObject* self, PyObject* type) {
   });
 }
 
-PyObject* method_dim_order(PyObject* self, PyObject*) {
+PyObject* method_is_pinned(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"device", nullptr};
+  PyObject* device = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_pinned", const_cast<char**>(names),
+                                   &device)) {
+    return nullptr;
+  }
+  Py_RETURN_FALSE;
+}
+
+// How many of these memory formats the tensor is contiguous in.
+int fitting_formats(const Tensor& tensor, PyObject* formats) {
+  int fitting = 0;
+  const Ref list = owned(PySequence_Fast(formats, "ambiguity_check must be a bool or a list"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(list.get(), i);
+    MemoryFormat format;
+    if (!to_memory_format(item, &format)) {
+      fail(ErrorKind::Type, "",
+           "dim_order(): argument 'ambiguity_check' must be a bool or a list of "
+           "torch.memory_format, not of ",
+           type_name(item));
+    }
+    fitting += tensor.is_contiguous(format) ? 1 : 0;
+  }
+  return fitting;
+}
+
+// Whether two dimensions could change places: one of a single element, or of equal strides.
+bool is_order_ambiguous(const Tensor& tensor) {
+  for (size_t i = 0; i < tensor.sizes().size(); ++i) {
+    for (size_t j = 0; j < tensor.sizes().size(); ++j) {
+      if (i != j && (tensor.sizes()[i] == 1 || tensor.strides()[i] == tensor.strides()[j])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+PyObject* method_dim_order(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"ambiguity_check", nullptr};
+  PyObject* checked = Py_False;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:dim_order", const_cast<char**>(names),
+                                   &checked)) {
+    return nullptr;
+  }
   return guarded([&] {
-    IntArrayRef strides = tensor_of(self).strides();
+    const Tensor& tensor = tensor_of(self);
+    const bool unclear = PyBool_Check(checked) ? checked == Py_True && is_order_ambiguous(tensor)
+                                               : fitting_formats(tensor, checked) != 1;
+    if (unclear) {
+      fail(ErrorKind::Runtime, "",
+           "The tensor does not have unique dim order, or cannot map to exact one of the given "
+           "memory formats.");
+    }
+    IntArrayRef strides = tensor.strides();
     IntList order;
     for (size_t i = 0; i < strides.size(); ++i) {
       size_t at = order.size();
@@ -187,8 +250,17 @@ PyObject* method_dim_order(PyObject* self, PyObject*) {
   });
 }
 
-PyObject* no_cuda(PyObject*, PyObject*, PyObject*) {
-  PyErr_SetString(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
+template <const char* kKind>
+PyObject* not_compiled(PyObject*, PyObject*, PyObject*) {
+  PyErr_Format(PyExc_AssertionError, "Torch not compiled with %s enabled", kKind);
+  return nullptr;
+}
+constexpr char kCuda[] = "CUDA";
+constexpr char kXpu[] = "XPU";
+constexpr char kMtia[] = "MTIA";
+
+PyObject* no_ipu(PyObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "Rushlight is not linked with support for ipu devices");
   return nullptr;
 }
 
@@ -200,11 +272,17 @@ PyObject* no_accelerator(PyObject*, PyObject*, PyObject*) {
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 constexpr int kWords = METH_VARARGS | METH_KEYWORDS;
 
+#define RUSHLIGHT_TO_DEVICE(name)                                                       \
+  name "(device=None, non_blocking=False, memory_format=torch.preserve_format)\n--\n\n" \
+       "An error: there is no such device."
+
 PyMethodDef methods[] = {
     {"size", as_function(method_size), kFast, "size(dim=None)\n--\n\nAll sizes, or one."},
     {"stride", as_function(method_stride), kFast, "stride(dim=None)\n--\n\nAll strides, or one."},
     {"dim", method_dim, METH_NOARGS, "How many dimensions there are."},
     {"ndimension", method_dim, METH_NOARGS, "The same as dim()."},
+    {"dense_dim", method_dim, METH_NOARGS, "How many dimensions there are: all are dense."},
+    {"sparse_dim", method_sparse_dim, METH_NOARGS, "0: no dimension is sparse."},
     {"numel", method_numel, METH_NOARGS, "How many elements there are."},
     {"nelement", method_numel, METH_NOARGS, "The same as numel()."},
     {"element_size", method_element_size, METH_NOARGS, "Bytes an element."},
@@ -215,12 +293,15 @@ PyMethodDef methods[] = {
     {"is_complex", method_is_complex, METH_NOARGS, nullptr},
     {"is_signed", method_is_signed, METH_NOARGS, nullptr},
     {"is_inference", method_is_inference, METH_NOARGS, "Whether inference mode made it."},
-    {"is_same_size", method_is_same_size, METH_O, nullptr},
-    {"is_set_to", method_is_set_to, METH_O, "Whether both describe the same memory alike."},
+    {"is_same_size", method_is_same_size, METH_O,
+     "is_same_size(other)\n--\n\nWhether sizes agree."},
+    {"is_set_to", method_is_set_to, METH_O,
+     "is_set_to(tensor)\n--\n\nWhether both describe the same memory alike."},
     {"is_nonzero", method_is_nonzero, METH_NOARGS, nullptr},
     {"is_contiguous", as_function(method_is_contiguous), kWords,
-     "is_contiguous(memory_format=torch.contiguous_format)"},
-    {"is_pinned", method_false, METH_NOARGS, nullptr},
+     "is_contiguous(memory_format=torch.contiguous_format)\n--\n\nWhether elements lie in order."},
+    {"is_pinned", as_function(method_is_pinned), kWords,
+     "is_pinned(device=None)\n--\n\nFalse: nothing here is pinned for an accelerator."},
     {"is_shared", method_false, METH_NOARGS, nullptr},
     {"is_distributed", method_false, METH_NOARGS, nullptr},
     {"is_coalesced", method_false, METH_NOARGS, nullptr},
@@ -233,15 +314,23 @@ PyMethodDef methods[] = {
     {"item", method_item, METH_NOARGS, "The one element as a Python number."},
     {"requires_grad_", as_function(method_requires_grad), kWords,
      "requires_grad_(requires_grad=True)\n--\n\nAsks for gradients; returns self."},
-    {"dim_order", method_dim_order, METH_NOARGS, "Dimensions from the largest stride down."},
-    {"cuda", as_function(no_cuda), kWords, nullptr},
+    {"dim_order", as_function(method_dim_order), kWords,
+     "dim_order(*, ambiguity_check=False)\n--\n\nDimensions from the largest stride down. An error "
+     "where `ambiguity_check` is true and several orders would do; with a list of memory formats, "
+     "where not exactly one of them fits."},
+    {"cuda", as_function(not_compiled<kCuda>), kWords, RUSHLIGHT_TO_DEVICE("cuda")},
+    {"xpu", as_function(not_compiled<kXpu>), kWords, RUSHLIGHT_TO_DEVICE("xpu")},
+    {"mtia", as_function(not_compiled<kMtia>), kWords, RUSHLIGHT_TO_DEVICE("mtia")},
+    {"ipu", as_function(no_ipu), kWords, RUSHLIGHT_TO_DEVICE("ipu")},
     {"pin_memory", as_function(no_accelerator), kWords, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+#undef RUSHLIGHT_TO_DEVICE
 
 // Past the override door: what it gives has the class that was asked for.
-PyMethodDef as_subclass = {"as_subclass", method_as_subclass, METH_O,
-                           "as_subclass(cls)\n--\n\nThe same tensor as an object of class cls."};
+PyMethodDef as_subclass = {
+    "as_subclass", as_function(method_as_subclass), kWords,
+    "as_subclass($self, cls)\n--\n\nThe same tensor as an object of class cls."};
 
 void fill(PyObject*) {
   add_tensor_methods(methods);

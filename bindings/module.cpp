@@ -2,6 +2,8 @@
 #include "module.h"
 
 #include <algorithm>
+#include <deque>
+#include <string>
 #include <vector>
 
 #include "py.h"
@@ -68,8 +70,20 @@ PyObject* extension_module() {
   return module_object;
 }
 
+PyMethodDef* describe(PyMethodDef* table, const char* self) {
+  static std::deque<std::string> texts;  // the tables point into these
+  for (PyMethodDef* entry = table; entry->ml_name != nullptr; ++entry) {
+    const std::string doc = entry->ml_doc == nullptr ? "" : entry->ml_doc;
+    if ((entry->ml_flags & METH_NOARGS) != 0 && doc.find(")\n--\n\n") == std::string::npos) {
+      texts.push_back(std::string(entry->ml_name) + "(" + self + ")\n--\n\n" + doc);
+      entry->ml_doc = texts.back().c_str();
+    }
+  }
+  return table;
+}
+
 void add_functions(PyObject* module, PyMethodDef* functions) {
-  check(PyModule_AddFunctions(module, functions));
+  check(PyModule_AddFunctions(module, describe(functions, "$module")));
 }
 
 void add_object(PyObject* module, const char* name, PyObject* object) {

@@ -23,6 +23,9 @@ struct Part {
 PyObject* extension_module();
 
 void add_functions(PyObject* module, PyMethodDef* functions);
+// Gives entries that take no argument the signature that inspect reads; returns the table, which
+// must live for ever. `self`: "$module", or "$self" of methods.
+PyMethodDef* describe(PyMethodDef* table, const char* self = "$self");
 // Adds `object` (a new reference) under `name`.
 void add_object(PyObject* module, const char* name, PyObject* object);
 // A submodule of _C, made on first use (borrowed).

@@ -329,6 +329,7 @@ int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
   made->tp_dealloc = tensor_dealloc;
   return guarded_int([&] {
     settle_dispatch_class(made);
+    inherit_number_slots(made);
     return 0;
   });
 }

@@ -121,6 +121,8 @@ def stub(operator: Operator, name: str, method: bool, overloaded: bool, inplace:
     if method:
         at = next((i for i, p in enumerate(parameters) if p.name == "self"), 0)
         parameters = parameters[:at] + parameters[at + 1 :]
+        if operator.name == "copy":  # as in bindings/signature.cpp
+            parameters = [replace(p, name="other") if p.name == "src" else p for p in parameters]
         texts.append("self")
     positional = [p for p in parameters if not p.keyword_only]
     rest = [p for p in parameters if p.keyword_only]
@@ -158,10 +160,14 @@ def spelled(parameter: Parameter, method: bool = True) -> str:
 def default_of(parameter: Parameter) -> str:
     """The schema's default as Python says it."""
     text = parameter.default or ""
+    if parameter.type.startswith("_dtype"):
+        return "None"  # which stands for the default that the schema names
     if parameter.name == "pin_memory":
         return "False"  # None, in the schema: the same
     if text.startswith("["):
         items = split_top(text[1:-1])
+        if len(items) == 1 and "| _int" in parameter.type:
+            return items[0]  # int[1], which one number stands for
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
     try:
         ast.literal_eval(text)
@@ -184,6 +190,42 @@ def group(operators: list[Operator], face: str) -> dict[str, list[tuple[Operator
     return found
 
 
+def merged(overloads: list[tuple[Operator, bool]]) -> list[tuple[Operator, bool]]:
+    """One overload for two where the second adds keywords that None stands for (rounding_mode)."""
+    kept = list(overloads)
+    for base, inplace in overloads:
+        for operator, other_inplace in overloads:
+            if inplace == other_inplace and extends(operator, base):
+                words = [
+                    replace(p, default="None", type=p.type + " | None" * ("None" not in p.type))
+                    if p.keyword_only and p.default is None
+                    else p
+                    for p in operator.parameters
+                ]
+                joined = replace(operator, parameters=words, result=base.result)
+                kept = [entry for entry in kept if entry[0] not in (base, operator)]
+                kept.append((joined, inplace))
+    return kept
+
+
+def extends(operator: Operator, base: Operator) -> bool:
+    """As `extends` in bindings/signature.cpp."""
+    count = len(base.parameters)
+    added = operator.parameters[count:]
+    shared = zip(operator.parameters[:count], base.parameters, strict=True)
+    return (
+        bool(added)
+        and all(
+            (p.name, p.default, p.keyword_only) == (q.name, q.default, q.keyword_only)
+            for p, q in shared
+        )
+        and all(
+            p.keyword_only and p.default is None and ("None" in p.type or p.name == "out")
+            for p in added
+        )
+    )
+
+
 def stubs_of(
     found: dict[str, list[tuple[Operator, bool]]], method: bool, cut: str = ""
 ) -> list[str]:
@@ -192,8 +234,9 @@ def stubs_of(
         shown = name.removeprefix(cut)
         if not shown.isidentifier() or shown in KEYWORDS:
             continue
-        for operator, inplace in found[name]:
-            lines += stub(operator, shown, method, len(found[name]) > 1, inplace)
+        overloads = merged(found[name])
+        for operator, inplace in overloads:
+            lines += stub(operator, shown, method, len(overloads) > 1, inplace)
     return lines
 
 
@@ -228,6 +271,9 @@ class memory_format: ...
 class device:
     type: str
     index: _int | None
+    @overload
+    def __init__(self, device: str | device) -> None: ...
+    @overload
     def __init__(self, type: str | device, index: _int | None = None) -> None: ...
     def __enter__(self) -> device: ...
     def __exit__(self, *exception: object) -> None: ...
@@ -237,7 +283,7 @@ class Size(tuple[_int, ...]):
 
 class Generator:
     device: device
-    def __init__(self, device: DeviceLike = ...) -> None: ...
+    def __init__(self, device: DeviceLike | None = None) -> None: ...
     def manual_seed(self, seed: _int) -> Generator: ...
     def seed(self) -> _int: ...
     def initial_seed(self) -> _int: ...
@@ -258,7 +304,7 @@ METHODS = {
     "dim": "self) -> _int", "numel": "self) -> _int", "item": "self) -> Number",
     "stride": "self, dim: _int | None = None) -> Any",
     "size": "self, dim: _int | None = None) -> Any",
-    "is_contiguous": "self, memory_format: _memory_format = ...) -> _bool",
+    "is_contiguous": "self, memory_format: _memory_format = contiguous_format) -> _bool",
     "data_ptr": "self) -> _int", "element_size": "self) -> _int",
     "requires_grad_": "self, requires_grad: _bool = True) -> Tensor",
     "is_same_size": "self, other: Tensor) -> _bool", "is_set_to": "self, tensor: Tensor) -> _bool",
@@ -266,8 +312,11 @@ METHODS = {
     "dim_order": "self, *, ambiguity_check: Any = False) -> tuple[_int, ...]",
     "pin_memory": "self, device: DeviceLike | None = None) -> Tensor",
     "is_pinned": "self, device: DeviceLike | None = None) -> _bool",
-    "cuda": "self, device: DeviceLike | None = None, non_blocking: _bool = False, "
-    "memory_format: _memory_format = preserve_format) -> Tensor",
+    **{
+        name: "self, device: DeviceLike | None = None, non_blocking: _bool = False, "
+        "memory_format: _memory_format = preserve_format) -> Tensor"
+        for name in ("cuda", "ipu", "mtia", "xpu")
+    },
     **{
         name: "self, *, memory_format: _memory_format = preserve_format) -> Tensor"
         for name in "bool byte char short int long half bfloat16 float double cfloat cdouble cpu"
@@ -279,6 +328,12 @@ CONVERSIONS = [
     "dtype: _dtype",
     "other: Tensor",
 ]
+CONSTRUCTORS = [
+    "*args: Any, device: DeviceLike | None = None",
+    "storage: Any",
+    "other: Tensor",
+    "size: Sequence[_int], *, device: DeviceLike | None = None",
+]
 FUNCTIONS = {
     "set_rng_state": "new_state: Tensor) -> None",
     "set_anomaly_enabled": "enabled: _bool, check_nan: _bool = True) -> None",
@@ -289,6 +344,19 @@ BINARY = (
     "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul and "
     "or xor lshift rshift lt le gt ge iadd isub imul itruediv"
 ).split()
+
+
+def told(function: object, name: str, first: str = "") -> list[str]:
+    """The overloads that the lines at the head of a doc tell: "new(storage)"."""
+    lines = (getattr(function, "__doc__", None) or "").split("\n\n")[0].splitlines()
+    found = [re.fullmatch(rf"\s*{name}\((.*)\)", line) for line in lines]
+    if not found or None in found:
+        return []
+    marker = ["@overload"] if len(found) > 1 else []
+    made = []
+    for match in found:
+        made += [*marker, f"def {name}({', '.join(filter(None, (first, match[1])))}) -> Any: ..."]
+    return made
 
 
 def conversions() -> list[str]:
@@ -304,9 +372,15 @@ def conversions() -> list[str]:
 
 
 def tensor_class(torch: object, operators: list[Operator]) -> list[str]:
-    found = group(operators, "method")
+    members = vars(torch.Tensor)
+    # Methods that are no operators' take the place of those that are: to, type.
+    found = {
+        name: overloads
+        for name, overloads in group(operators, "method").items()
+        if type(members.get(name)).__name__ == "op_method"
+    }
     lines = stubs_of(found, True)
-    for name, member in sorted(vars(torch.Tensor).items()):
+    for name, member in sorted(members.items()):
         kind = type(member).__name__
         if name in found or (name.startswith("__") and name.endswith("__")):
             continue
@@ -319,6 +393,9 @@ def tensor_class(torch: object, operators: list[Operator]) -> list[str]:
             if name == "to":
                 lines += conversions()
                 continue
+            if overloads := told(member, name, "self"):
+                lines += overloads
+                continue
             bare = getattr(member, "__text_signature__", None) == "($self)"
             rest = "self) -> Any" if bare else "self, *args: Any, **kwargs: Any) -> Any"
             lines.append(f"def {name}({METHODS.get(name, rest)}: ...")
@@ -327,7 +404,8 @@ def tensor_class(torch: object, operators: list[Operator]) -> list[str]:
     lines += ["def __getitem__(self, index: Any) -> Tensor: ..."]
     lines += ["def __setitem__(self, index: Any, value: Any) -> None: ..."]
     lines += ["def __len__(self) -> _int: ...", "def __bool__(self) -> _bool: ..."]
-    lines += ["def __init__(self, *args: Any, device: DeviceLike = ...) -> None: ..."]
+    for parameters in CONSTRUCTORS:
+        lines += ["@overload", f"def __init__(self, {parameters}) -> None: ..."]
     return ["class Tensor:", *(f"    {line}" for line in lines)]
 
 
@@ -355,6 +433,9 @@ def package_stub(torch: object, operators: list[Operator]) -> str:
         elif isinstance(value, float):
             lines.append(f"{name}: _float")
         elif type(value).__name__ == "builtin_function_or_method":
+            if overloads := told(value, name):
+                lines += overloads
+                continue
             bare = value.__text_signature__ == "($module)"
             rest = ") -> Any" if bare else "*args: Any, **kwargs: Any) -> Any"
             lines.append(f"def {name}({FUNCTIONS.get(name, rest)}: ...")

@@ -36,6 +36,7 @@ LIST_TYPES = {
     "bool": "const std::vector<bool>&",
 }  # fmt: skip
 OPTIONS = ["dtype", "layout", "device", "pin_memory"]
+OPTIONS_TYPE = "const TensorOptions&"
 MEMORY_FORMATS = {
     "contiguous_format": "MemoryFormat::Contiguous", "preserve_format": "MemoryFormat::Preserve",
 }  # fmt: skip
@@ -322,9 +323,16 @@ def without_ambiguity(found: list, everything: list) -> list:
         shapes.setdefault(name, []).append([kind for kind, _, _ in parameters])
     changed = []
     for kind, name, parameters, body in found:
+        # With the trailing factory options aside, which may always be left out.
         kinds = [k for k, _, _ in parameters]
         required = sum(default is None for _, _, default in parameters)
         shorter = [s for s in shapes[name] if len(s) < len(kinds) and s == kinds[: len(s)]]
+        bare = kinds[:-1] if kinds[-1:] == [OPTIONS_TYPE] else kinds
+        shorter += [
+            s[:-1]
+            for s in shapes[name]
+            if s[-1:] == [OPTIONS_TYPE] and len(s) - 1 < len(bare) and s[:-1] == bare[: len(s) - 1]
+        ]
         for shape in shorter:
             if required <= len(shape):
                 parameters = [

@@ -68,7 +68,7 @@ def asarray(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> torch.Tensor:
     """A tensor of a tensor, an array, a buffer, a number or nested sequences.
 
@@ -77,7 +77,7 @@ def asarray(
         dtype: the elements' type; None keeps it, or infers it from numbers.
         device: where the tensor shall be; None keeps it.
         copy: True copies always, False never (ValueError where a copy is needed).
-        requires_grad: whether gradients are wanted of the result.
+        requires_grad: whether gradients are wanted of the result; None: they are not.
     """
     source = _shared(obj, dtype)
     if source is None:

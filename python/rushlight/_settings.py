@@ -103,11 +103,11 @@ def is_warn_always_enabled() -> bool:
     return _other["warn_always"]
 
 
-def set_num_interop_threads(count: int) -> None:
+def set_num_interop_threads(num: int) -> None:
     """Kept for programs that set it: there is one pool of threads, set by set_num_threads."""
-    if count < 1:
+    if num < 1:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
-    _other["interop_threads"] = count
+    _other["interop_threads"] = num
 
 
 def get_num_interop_threads() -> int:

@@ -22,18 +22,51 @@ def _cpu_device(device: object) -> _C.device:
     return _C.device(device)
 
 
+def _stream_of_device(device: object = None, *, priority: int = 0) -> _C.device:
+    return _cpu_device(device)
+
+
+def _stream_of_number(
+    stream_id: int, device_index: int, device_type: int, *, priority: int = 0
+) -> _C.device:
+    if device_type != 0:
+        raise RuntimeError(f"Stream: expected device_type 0, the CPU, but got {device_type}")
+    if stream_id != 0:
+        raise RuntimeError(f"Stream: expected stream_id 0, the CPU has one, but got {stream_id}")
+    return _C.device("cpu")
+
+
 class Stream:
     """A queue of work. The CPU has one, which is always empty: calls return when work is done."""
 
-    def __init__(
-        self, device: object = None, device_index: int = -1, device_type: int = 0, *, priority=0
-    ) -> None:
-        if device is not None and isinstance(device, int) and device_type == 0 == device:
-            device = None
-        self.device = _cpu_device(device)
-        self.stream_id = 0
-        self.device_index = -1
-        self.device_type = 0
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        """Stream(device=None, *, priority=0)
+        Stream(stream_id, device_index, device_type, *, priority=0)
+
+        The stream of a device; RuntimeError for other devices than the CPU.
+        """
+        by_number = len(args) == 3 or "stream_id" in kwargs
+        self._device = (_stream_of_number if by_number else _stream_of_device)(*args, **kwargs)
+
+    @property
+    def device(self) -> _C.device:
+        """Where the work is done."""
+        return self._device
+
+    @property
+    def stream_id(self) -> int:
+        """0: the CPU has one stream."""
+        return 0
+
+    @property
+    def device_index(self) -> int:
+        """-1: there is one CPU."""
+        return -1
+
+    @property
+    def device_type(self) -> int:
+        """0, which stands for the CPU."""
+        return 0
 
     def query(self) -> bool:
         """True: no work is waiting."""
@@ -90,9 +123,14 @@ class Event:
         blocking: bool = False,
         interprocess: bool = False,
     ) -> None:
-        self.device = _cpu_device(device)
+        self._device = _cpu_device(device)
         self._timed = enable_timing
         self._when: float | None = None
+
+    @property
+    def device(self) -> _C.device:
+        """Where the event happens."""
+        return self._device
 
     def record(self, stream: Stream | None = None) -> None:
         """Marks this point of the program."""

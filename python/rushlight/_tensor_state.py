@@ -63,8 +63,16 @@ def _is_shared(self: Tensor) -> bool:
 _c_set_ = Tensor.set_
 
 
-def _set_(self: Tensor, source: object = None, *args: object, **kwargs: object) -> Tensor:
-    """Makes the tensor show a tensor's memory, or a storage from an offset, by size and stride."""
+def _set_(self: Tensor, *args: object, **kwargs: object) -> Tensor:
+    """set_(source=None)
+    set_(source, storage_offset, size, stride)
+
+    Makes the tensor show a tensor's memory, or a storage from an offset, by size and stride.
+    """
+    return _set_from(self, *args, **kwargs)
+
+
+def _set_from(self: Tensor, source: object = None, *args: object, **kwargs: object) -> Tensor:
     if source is None:
         return _c_set_(self)
     if isinstance(source, Tensor):
@@ -78,7 +86,20 @@ def _set_(self: Tensor, source: object = None, *args: object, **kwargs: object) 
 
 
 def _new(self: Tensor, *args: object, **kwargs: object) -> Tensor:
-    """The legacy constructor for this tensor's dtype: sizes, or data."""
+    """new(*args, device=None)
+    new(storage)
+    new(other)
+    new(size, *, device=None)
+
+    The legacy constructor for this tensor's dtype: sizes, or data.
+    """
+    if "size" in kwargs:
+        return self.new_empty(kwargs.pop("size"), **kwargs)
+    for name in ("storage", "other"):
+        if name in kwargs:
+            args = (*args, kwargs.pop(name))
+    if len(args) == 1 and hasattr(args[0], "untyped"):
+        return self.new_empty(0).set_(args[0])
     if len(args) == 1 and not isinstance(args[0], int) and not kwargs:
         if isinstance(args[0], type(self.shape)):
             return self.new_empty(args[0])

@@ -221,6 +221,17 @@ RUSHLIGHT_OPERATORS(binary) {
         return is_number(inv.arguments[1]) ? "RsubBackward1" : "RsubBackward0";
       })
       .check(refuse_bool_difference);
+  op("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+     kFunction | kMethod | kInplace)
+      .doc("self - alpha * other of a number, with alpha by position, too.")
+      .composition([](const Tensor& self, const Scalar& other, const Scalar& alpha) -> Tensor {
+        return sub(self, other, alpha);
+      });
+  op("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", kFunction | kMethod)
+      .doc("other - alpha * self of a number, with alpha by position, too.")
+      .composition([](const Tensor& self, const Scalar& other, const Scalar& alpha) -> Tensor {
+        return rsub(self, other, alpha);
+      });
   op("mul.Tensor(Tensor self, Tensor other) -> Tensor", kArithmetic)
       .complex()
       .doc("self * other.")

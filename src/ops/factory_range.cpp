@@ -248,7 +248,7 @@ RUSHLIGHT_OPERATORS(factory_range) {
         return arange_of(start, end, 1, options);
       })
       .not_differentiable();
-  op("arange.start_step(Scalar start, Scalar end, Scalar step, *, ScalarType? dtype=None, "
+  op("arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, "
      "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      kFunction | kOut)
       .doc("The numbers start, start + step, ... before `end`.")

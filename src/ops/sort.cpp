@@ -161,7 +161,7 @@ RUSHLIGHT_OPERATORS(sort) {
         return std::get<1>(sort(self, dim, descending));
       });
   op("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-     kFunction | kMethod)
+     kFunction | kMethod | kOut)
       .doc("The same; every sort is stable.")
       .composition([](const Tensor& self, bool, int64_t dim, bool descending) {
         return std::get<1>(sort(self, dim, descending));

@@ -8,10 +8,27 @@ from collections.abc import Callable
 
 from rushlight import _C
 
-__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+__all__ = [
+    "autocast",
+    "autocast_decorator",
+    "custom_bwd",
+    "custom_fwd",
+    "is_autocast_available",
+]
 
 # Devices that scripts name; of these only the CPU is here.
-_DEFAULTS = {"cpu": _C.bfloat16, "cuda": _C.float16, "xpu": _C.float16, "mps": _C.float16}
+_DEFAULTS = {
+    "cpu": _C.bfloat16,
+    "cuda": _C.float16,
+    "hpu": _C.bfloat16,
+    "ipu": _C.float16,
+    "maia": _C.bfloat16,
+    "mps": _C.float16,
+    "mtia": _C.float16,
+    "privateuseone": _C.float16,
+    "xla": _C.bfloat16,
+    "xpu": _C.float16,
+}
 _elsewhere: dict[str, tuple[bool, object]] = {}
 
 
@@ -35,8 +52,19 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     return _elsewhere.get(device_type, (False, None))[0]
 
 
-def set_autocast_enabled(device_type: str, enabled: bool) -> None:
-    """Opens or closes a region by hand."""
+def set_autocast_enabled(*args: object, **kwargs: object) -> None:
+    """set_autocast_enabled(device_type, enabled)
+    set_autocast_enabled(enabled)
+
+    Opens or closes a region by hand; without a device, that of "cuda".
+    """
+    if len(args) + len(kwargs) == 1 and "device_type" not in kwargs:
+        _set_enabled("cuda", *args, **kwargs)
+    else:
+        _set_enabled(*args, **kwargs)
+
+
+def _set_enabled(device_type: str, enabled: bool) -> None:
     if _check_device(device_type) == "cpu":
         _, dtype, caches = _C._autocast_state()
         _C._set_autocast(enabled, dtype, caches)
@@ -128,12 +156,18 @@ class autocast:
         set_autocast_cache_enabled(caches)
 
     def __call__(self, function: Callable) -> Callable:
-        @functools.wraps(function)
-        def inside(*args: object, **kwargs: object) -> object:
-            with self:
-                return function(*args, **kwargs)
+        return autocast_decorator(self, function)
 
-        return inside
+
+def autocast_decorator(autocast_instance: autocast, func: Callable) -> Callable:
+    """The function, each call of it inside the region."""
+
+    @functools.wraps(func)
+    def inside(*args: object, **kwargs: object) -> object:
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return inside
 
 
 def _converted(value: object, dtype: object) -> object:

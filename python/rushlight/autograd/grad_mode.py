@@ -37,7 +37,7 @@ class no_grad(BareDecoratorContext):
 class enable_grad(BareDecoratorContext):
     """Records, inside a `no_grad` too."""
 
-    def __init__(self, function: Callable | None = None) -> None:
+    def __init__(self, orig_func: Callable | None = None) -> None:
         self.prev = False
 
     def __enter__(self) -> None:

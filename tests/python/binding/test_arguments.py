@@ -117,8 +117,8 @@ ERRORS = [
     (lambda x: torch.abs(), r'abs\(\) missing 1 required positional arguments: "input"'),
     (lambda x: torch.abs("x"), r"abs\(\): argument 'input' \(position 1\) must be Tensor, not str"),
     (lambda x: torch.abs(x, foo=1), r"abs\(\) got an unexpected keyword argument 'foo'"),
-    (lambda x: torch.mm(x, x, x), r"mm\(\) takes 2 positional arguments but 3 were given"),
-    (lambda x: torch.mm(x, x, mat2=x), r"mm\(\) got multiple values for argument 'mat2'"),
+    (lambda x: torch.mv(x, x, x), r"mv\(\) takes 2 positional arguments but 3 were given"),
+    (lambda x: torch.mv(x, x, vec=x), r"mv\(\) got multiple values for argument 'vec'"),
     (lambda x: torch.add(x, x, alpha="s"), r"add\(\): argument 'alpha' must be Number, not str"),
     (
         lambda x: torch.unsqueeze(x, 0.5),

@@ -88,8 +88,9 @@ def matches(declared: cpp_headers.Declaration, wanted: list, others: int) -> boo
     if len(got) != len(wanted):
         return False
     for parameter, (name, default) in zip(got, wanted, strict=True):
-        # Python's functions call `self` of the schema `input`.
-        if parameter.name.rstrip("_") != name and (parameter.name, name) != ("self", "input"):
+        # Python's functions call `self` of the schema `input`; Tensor.copy_ calls `src` `other`.
+        renamed = (parameter.name, name) in (("self", "input"), ("src", "other"))
+        if parameter.name.rstrip("_") != name and not renamed:
             return False
         # A default may be missing in C++ where another overload could not be told apart.
         if parameter.default is None and others > 0:

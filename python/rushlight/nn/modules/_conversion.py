@@ -82,12 +82,13 @@ class Conversion:
         return self
 
     def to(self, *args, **kwargs):
-        """Moves or casts parameters and buffers in place; only those that are floating point
-        change dtype.
+        """to(device=None, dtype=None, non_blocking=False)
+        to(dtype, non_blocking=False)
+        to(tensor, non_blocking=False)
+        to(memory_format=torch.channels_last)
 
-        Called as to(device, dtype, non_blocking), to(dtype, non_blocking), to(tensor,
-        non_blocking) or
-        to(memory_format=...).
+        Moves or casts parameters and buffers in place; only those that are floating point
+        change dtype.
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
