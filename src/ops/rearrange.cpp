@@ -130,6 +130,10 @@ RUSHLIGHT_OPERATORS(rearrange) {
       .doc("Deals the channels out over `groups`.")
       .composition(shuffle_channels)
       .node("ChannelShuffleBackward0");
+  op("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", kFunction)
+      .doc("channel_shuffle, under the name of PyTorch's own kernel.")
+      .composition(
+          [](const Tensor& self, int64_t groups) { return channel_shuffle(self, groups); });
 }
 
 }  // namespace rushlight

@@ -100,7 +100,10 @@ from ._pooling import (
     max_unpool2d,
     max_unpool3d,
 )
+from ._scaled import ScalingType, SwizzleType, grouped_mm, scaled_mm
 from ._vision import (
+    GRID_SAMPLE_INTERPOLATION_MODES,
+    GRID_SAMPLE_PADDING_MODES,
     affine_grid,
     assert_int_or_pair,
     fold,
@@ -156,6 +159,10 @@ _IN_TORCH = (
 )
 
 __all__ = [
+    "GRID_SAMPLE_INTERPOLATION_MODES",
+    "GRID_SAMPLE_PADDING_MODES",
+    "ScalingType",
+    "SwizzleType",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
@@ -191,6 +198,7 @@ __all__ = [
     "glu",
     "grid_sample",
     "group_norm",
+    "grouped_mm",
     "gumbel_softmax",
     "hardsigmoid",
     "hardswish",
@@ -234,6 +242,7 @@ __all__ = [
     "relu6",
     "rms_norm",
     "rrelu",
+    "scaled_mm",
     "selu",
     "sigmoid",
     "silu",

@@ -5,6 +5,10 @@ from __future__ import annotations
 import rushlight as torch
 from rushlight import Tensor
 
+# What grid_sample's native operator takes for the names of modes.
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
 
 def _pair(value) -> tuple:
     return (value, value) if isinstance(value, int) else tuple(value)
