@@ -109,6 +109,76 @@ def get_autocast_gpu_dtype() -> torch.dtype:
     return torch.get_autocast_dtype("cuda")
 
 
+def get_autocast_ipu_dtype() -> torch.dtype:
+    """What autocast converts to on an IPU (deprecated: see get_autocast_dtype)."""
+    return torch.get_autocast_dtype("ipu")
+
+
+def get_autocast_xla_dtype() -> torch.dtype:
+    """What autocast converts to on an XLA device (deprecated: see get_autocast_dtype)."""
+    return torch.get_autocast_dtype("xla")
+
+
+def is_autocast_ipu_enabled() -> bool:
+    """Whether autocast is on for IPUs (deprecated: see is_autocast_enabled)."""
+    return torch.is_autocast_enabled("ipu")
+
+
+def is_autocast_xla_enabled() -> bool:
+    """Whether autocast is on for XLA devices (deprecated: see is_autocast_enabled)."""
+    return torch.is_autocast_enabled("xla")
+
+
+def set_autocast_cpu_dtype(dtype: torch.dtype) -> None:
+    """Sets what autocast converts to on the CPU (deprecated: see set_autocast_dtype)."""
+    torch.set_autocast_dtype("cpu", dtype)
+
+
+def set_autocast_gpu_dtype(dtype: torch.dtype) -> None:
+    """Sets what autocast converts to on a GPU (deprecated: see set_autocast_dtype)."""
+    torch.set_autocast_dtype("cuda", dtype)
+
+
+def set_autocast_ipu_dtype(dtype: torch.dtype) -> None:
+    """Sets what autocast converts to on an IPU (deprecated: see set_autocast_dtype)."""
+    torch.set_autocast_dtype("ipu", dtype)
+
+
+def set_autocast_xla_dtype(dtype: torch.dtype) -> None:
+    """Sets what autocast converts to on an XLA device (deprecated: see set_autocast_dtype)."""
+    torch.set_autocast_dtype("xla", dtype)
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Turns autocast on or off for the CPU (deprecated: see set_autocast_enabled)."""
+    torch.set_autocast_enabled("cpu", enabled)
+
+
+def set_autocast_ipu_enabled(enabled: bool) -> None:
+    """Turns autocast on or off for IPUs (deprecated: see set_autocast_enabled)."""
+    torch.set_autocast_enabled("ipu", enabled)
+
+
+def set_autocast_xla_enabled(enabled: bool) -> None:
+    """Turns autocast on or off for XLA devices (deprecated: see set_autocast_enabled)."""
+    torch.set_autocast_enabled("xla", enabled)
+
+
+def cudnn_is_acceptable(input: Tensor) -> bool:
+    """False: there is no cuDNN for tensors on the CPU."""
+    return False
+
+
+def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices: (M, K) by (K, N)."""
+    return torch.mm(input, mat2)
+
+
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices: (M, K) by (K, N)."""
+    return torch.mm(input, mat2)
+
+
 def is_autocast_cpu_enabled() -> bool:
     """Whether autocast is on for the CPU (deprecated: see is_autocast_enabled)."""
     return torch.is_autocast_enabled("cpu")
@@ -133,6 +203,13 @@ def solve(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
 def eig(self: Tensor, /, eigenvectors: bool = False, *, e: Any = None, v: Any = None) -> Any:
     """Removed: linalg.eig has its place."""
     raise RuntimeError(_REMOVED.format("eig", ", whose results are complex,"))
+
+
+def symeig(
+    input: Tensor, eigenvectors: bool = False, upper: bool = True, *, out: Any = None
+) -> Any:
+    """Removed: linalg.eigh has its place."""
+    raise RuntimeError(_REMOVED.format("eigh", " or `torch.linalg.eigvalsh`"))
 
 
 def matrix_rank(

@@ -356,6 +356,17 @@ RUSHLIGHT_OPERATORS(convolution) {
           "whose gradient it is.")
       .kernel(convolution_kernel)
       .gradient("input weight", convolution_gradient);
+  op("mkldnn_convolution(Tensor self, Tensor weight, Tensor? bias, SymInt[] padding, "
+     "SymInt[] stride, SymInt[] dilation, SymInt groups) -> Tensor",
+     kFunction)
+      .doc("convolution, under the name of a kernel of PyTorch's.")
+      .composition([](const Tensor& self, const Tensor& weight, const Tensor& bias,
+                      IntArrayRef padding, IntArrayRef stride, IntArrayRef dilation,
+                      int64_t groups) -> Tensor {
+        const IntList no_padding(padding.size(), 0);
+        return convolution(self, weight, bias, stride, padding, dilation, false, no_padding,
+                           groups);
+      });
   op("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? "
      "bias_sizes, int[] stride, int[] padding, int[] dilation, "
      "bool transposed, int[] output_padding, int groups, bool[3] output_mask) -> (Tensor, Tensor, "

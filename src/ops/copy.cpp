@@ -228,6 +228,11 @@ RUSHLIGHT_OPERATORS(copy) {
      kMethod)
       .doc("The tensor itself where it is contiguous, else a contiguous copy.")
       .composition(contiguous_format);
+  op("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor", kMethod)
+      .doc("The tensor itself, or converted to a dtype: there is no layout but the strided one.")
+      .composition([](const Tensor& self, std::optional<DType> dtype, std::optional<bool>) {
+        return to(self, dtype.value_or(self.dtype()));
+      });
   op("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
      "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
      kInternal)

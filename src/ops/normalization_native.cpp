@@ -95,6 +95,16 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_running(const Tensor& input, const
   return batch_norm_statistics(input, weight, bias, mean, variance, false, momentum, eps);
 }
 
+// Mean and biased variance of each channel; moves running statistics as batch_norm does.
+std::tuple<Tensor, Tensor> batch_norm_moved(const Tensor& input, const Tensor& running_mean,
+                                            const Tensor& running_var, double momentum) {
+  const Tensor seen = detach(input);
+  batch_norm(seen, Tensor(), Tensor(), running_mean, running_var, true, momentum, 1e-5, true);
+  const BatchStatistics found = batch_statistics(seen);
+  const DType kept = kept_dtype(input, Tensor(), running_mean);
+  return {to(found.mean, kept), to(found.variance, kept)};
+}
+
 // What other devices keep for the gradient: nothing.
 Tensor no_reserve(const Tensor& input) {
   return empty({0}, TensorOptions(DType::UInt8).device(input.device()));
@@ -163,6 +173,11 @@ RUSHLIGHT_OPERATORS(normalization_native) {
      kFunction)
       .doc("native_batch_norm in evaluation; the last result is empty.")
       .composition(batch_norm_no_update);
+  op("batch_norm_update_stats(Tensor input, Tensor(a!)? running_mean, Tensor(b!)? running_var, "
+     "float momentum) -> (Tensor, Tensor)",
+     kFunction)
+      .doc("Mean and biased variance of each channel; moves the running statistics.")
+      .composition(batch_norm_moved);
 }
 
 }  // namespace rushlight

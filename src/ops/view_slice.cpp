@@ -166,6 +166,14 @@ RUSHLIGHT_OPERATORS(view_slice) {
         g.set(0, _as_strided_backward(g.grad(), self.sizes(), self.strides(), self.storage_offset(),
                                       g.ints(2), offset));
       });
+  op("slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
+     "SymInt step=1) -> Tensor(a)",
+     kFunction | kMethod)
+      .doc("Of a slice of a tensor that lies as `src` does, the whole tensor.")
+      .composition([](const Tensor& self, const Tensor& src, int64_t, std::optional<int64_t>,
+                      std::optional<int64_t>, int64_t) -> Tensor {
+        return as_strided(self, src.sizes(), src.strides(), src.storage_offset());
+      });
   op("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
      kFunction | kMethod)
       .doc(
