@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 import rushlight as torch
+from rushlight._serialization_options import get_crc32_options, get_default_mmap_options
 from rushlight.storage import TypedStorage, UntypedStorage
 
 _ALIGNMENT = 64  # of records in the file, so that they can be mapped
@@ -171,7 +172,20 @@ class ZipWriter:
         start = self._zip.start_dir + _LOCAL_HEADER + len(info.filename.encode()) + zip64
         padding = -(start + 4) % _ALIGNMENT
         info.extra = b"FB" + padding.to_bytes(2, "little") + b"Z" * padding
-        self._zip.writestr(info, data)
+        if get_crc32_options():
+            self._zip.writestr(info, data)
+            return
+        # As zipfile does it, with 0 for the checksum, which says that there is none.
+        info.file_size = info.compress_size = len(data)
+        info.CRC, info.header_offset = 0, self._zip.start_dir
+        file = self._zip.fp
+        file.seek(self._zip.start_dir)
+        file.write(info.FileHeader(zip64 != 0))
+        file.write(data)
+        self._zip.start_dir = file.tell()
+        self._zip.filelist.append(info)
+        self._zip.NameToInfo[info.filename] = info
+        self._zip._didModify = True
 
 
 # ---- Reading -----------------------------------------------------------------------------------
@@ -199,7 +213,8 @@ class ZipReader:
 
     def read(self, name: str) -> bytes:
         try:
-            return self._zip.read(self._folder + name)
+            with self._open(self._folder + name) as record:
+                return record.read()
         except (KeyError, zipfile.BadZipFile, EOFError, OSError) as error:
             raise RuntimeError(f"load: cannot read record {name}: {error}") from error
 
@@ -208,7 +223,7 @@ class ZipReader:
         info = self._info(name, size)
         made = UntypedStorage(size)
         try:
-            with self._zip.open(info) as record, memoryview(made) as view:
+            with self._open(info) as record, memoryview(made) as view:
                 filled = 0
                 while filled < size:
                     taken = record.readinto(view[filled:])
@@ -236,6 +251,12 @@ class ZipReader:
             raise RuntimeError(f"load: record {name} is cut short")
         return torch.frombuffer(data[start : start + size], dtype=torch.uint8).untyped_storage()
 
+    def _open(self, record: str | zipfile.ZipInfo) -> zipfile.ZipExtFile:
+        opened = self._zip.open(record)
+        if opened._expected_crc == 0:
+            opened._expected_crc = None  # written without a checksum: see set_crc32_options
+        return opened
+
     def _info(self, name: str, size: int) -> zipfile.ZipInfo:
         info = self._zip.NameToInfo.get(self._folder + name)
         if info is None:
@@ -250,7 +271,9 @@ class ZipReader:
         if self._mapping is None:
             import mmap
 
-            with open(self._path, "rb") as file:
-                mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            flags = get_default_mmap_options()
+            with open(self._path, "r+b" if flags == mmap.MAP_SHARED else "rb") as file:
+                both = mmap.PROT_READ | mmap.PROT_WRITE
+                mapping = mmap.mmap(file.fileno(), 0, flags=flags, prot=both)
             self._mapping = memoryview(mapping)
         return self._mapping

@@ -5,22 +5,65 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import shutil
+import sys
+import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import BinaryIO
 
 import rushlight as torch
 from rushlight import _checkpoint
+from rushlight._restore_locations import (
+    default_restore_location,
+    location_tag,
+    register_package,
+    validate_cuda_device,
+    validate_hpu_device,
+)
+from rushlight._serialization_options import (
+    LoadEndianness,
+    byte_order,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+    skips_data,
+)
 from rushlight.storage import _LEGACY_NAMES, TypedStorage, UntypedStorage
 
 __all__ = [
+    "LoadEndianness",
+    "SourceChangeWarning",
+    "StorageType",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "location_tag",
+    "mkdtemp",
+    "normalize_storage_type",
+    "register_package",
     "safe_globals",
     "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "storage_to_tensor_type",
+    "validate_cuda_device",
+    "validate_hpu_device",
 ]
 
 DEFAULT_PROTOCOL = 2
@@ -29,6 +72,71 @@ _LEGACY_VERSION = 1001
 MAP_LOCATION = object
 
 _safe_globals: list[object] = []
+
+
+class SourceChangeWarning(Warning):
+    """Said where the source of a pickled class is not what it was."""
+
+
+class StorageType:
+    """A storage's class by the name that files have for it, with its dtype."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the elements. KeyError for a name that there is not."""
+        for dtype, name in _LEGACY_NAMES.items():
+            if name == self._name:
+                return dtype
+        raise KeyError(f'pickle storage type "{self._name}" is not recognized')
+
+    def __str__(self) -> str:
+        return f"StorageType(dtype={self.dtype})"
+
+
+def normalize_storage_type(storage_type: type) -> type:
+    """The class of storages on the CPU that has the name of this one."""
+    return getattr(torch, storage_type.__name__)
+
+
+def storage_to_tensor_type(storage: TypedStorage) -> type:
+    """The legacy class of the tensors over a storage: FloatTensor of a FloatStorage."""
+    return getattr(torch, storage.pickle_storage_type().replace("Storage", "Tensor"))
+
+
+@contextmanager
+def mkdtemp() -> Iterator[str]:
+    """A new folder, removed at the end of the block with what is in it."""
+    path = tempfile.mkdtemp()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def check_module_version_greater_or_equal(
+    module: ModuleType, req_version_tuple: tuple[int, ...], error_if_malformed: bool = True
+) -> bool:
+    """Whether a module's __version__ is at least (1, 2, 3). RuntimeError for a version of other
+    form, or a warning and True where error_if_malformed is false.
+    """
+    parts = module.__version__.split(".")
+    try:
+        version = tuple(
+            type(wanted)(part) for wanted, part in zip(req_version_tuple, parts, strict=False)
+        )
+        return version >= req_version_tuple
+    except (TypeError, ValueError) as error:
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and "
+            f"cannot be compared with tuple {req_version_tuple}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=2)
+        return True
 
 
 def add_safe_globals(safe_globals: Iterable[object]) -> None:
@@ -176,14 +284,17 @@ def _write(obj: object, file: BinaryIO, folder: str, protocol: int) -> None:
             kind = UntypedStorage
             count = untyped.nbytes()
         key, _ = storages.setdefault(identity, (str(len(storages)), untyped))
-        return "storage", kind, key, str(untyped.device), count
+        return "storage", kind, key, location_tag(untyped), count
 
     pickled = io.BytesIO()
     _checkpoint.Pickler(pickled, protocol, store).dump(obj)
     with _checkpoint.ZipWriter(file, folder) as writer:
         writer.write("data.pkl", pickled.getvalue())
-        writer.write("byteorder", b"little")
+        writer.write("byteorder", sys.byteorder.encode())
         for key, storage in storages.values():
+            if skips_data():
+                writer.write(f"data/{key}", bytes(storage.nbytes()))
+                continue
             with memoryview(storage) as view:
                 writer.write(f"data/{key}", view)
         writer.write("version", b"3\n")
@@ -269,8 +380,8 @@ class _Loader:
             ) from error
 
     def zip(self, reader: _checkpoint.ZipReader, mapped: bool) -> object:
-        if reader.has("byteorder") and reader.read("byteorder") != b"little":
-            raise RuntimeError("load: the file was written on a machine of other byte order")
+        order = byte_order(reader.read("byteorder") if reader.has("byteorder") else None)
+        turned = order != sys.byteorder
         if reader.has("constants.pkl"):
             raise RuntimeError("load: TorchScript archives are not supported")
         made: dict[str, UntypedStorage] = {}
@@ -279,13 +390,17 @@ class _Loader:
             kind, key, location, count = _storage_id(saved_id, 5)
             size = count * kind.itemsize if kind is not None else count
             if key not in made:
-                if self._target(location) == "meta":
-                    made[key] = UntypedStorage(size, device="meta")
+                if self._goes_to_meta(location):
+                    storage = UntypedStorage(size, device="meta")
+                elif skips_data():
+                    storage = UntypedStorage(size)
                 elif mapped:
-                    made[key] = reader.mapped_storage(f"data/{key}", size)
+                    storage = reader.mapped_storage(f"data/{key}", size)
                 else:
-                    made[key] = reader.storage(f"data/{key}", size)
-                made[key] = self._moved(made[key], location)
+                    storage = reader.storage(f"data/{key}", size)
+                if turned and kind is not None and storage.device.type != "meta":
+                    storage.byteswap(kind)
+                made[key] = self._moved(storage, location)
             if kind is None:
                 return made[key]
             return TypedStorage(wrap_storage=made[key], dtype=kind)
@@ -312,7 +427,9 @@ class _Loader:
             kind, key, location, count = _storage_id(saved_id, 6)
             kind = kind or torch.uint8
             if key not in made:
-                storage = UntypedStorage(count * kind.itemsize, device=self._target(location))
+                where = "meta" if self._goes_to_meta(location) else "cpu"
+                storage = UntypedStorage(count * kind.itemsize, device=where)
+                storage = self._moved(storage, location)
                 made[key] = TypedStorage(wrap_storage=storage, dtype=kind)
             return made[key]
 
@@ -333,30 +450,26 @@ class _Loader:
         if storage.device.type == "cpu":
             memoryview(storage.untyped())[:] = data
 
-    def _target(self, location: str) -> str:
-        """The device of a storage that was saved from `location`."""
+    def _goes_to_meta(self, location: str) -> bool:
+        """Whether the bytes of a storage that was saved from `location` need not be read."""
         wanted = self._map_location
         if wanted is None or callable(wanted):
-            target = location
-        elif isinstance(wanted, dict):
-            target = str(wanted.get(location, location))
-        else:
-            return str(torch.device(wanted))
-        if target.partition(":")[0] in ("cpu", "meta"):
-            return target.partition(":")[0]
-        if callable(wanted):
-            return "cpu"
-        raise RuntimeError(
-            f"Attempting to deserialize object on device {target}, which is not there. If you are "
-            "running on a CPU-only machine, please use torch.load with "
-            "map_location=torch.device('cpu') to map your storages to the CPU."
-        )
+            return location == "meta"
+        if isinstance(wanted, dict):
+            return str(wanted.get(location, location)) == "meta"
+        return str(wanted) == "meta"
 
     def _moved(self, storage: UntypedStorage, location: str) -> UntypedStorage:
-        if not callable(self._map_location):
-            return storage
-        moved = self._map_location(storage, location)
-        return storage if moved is None else moved.untyped()
+        wanted = self._map_location
+        if isinstance(wanted, dict):
+            location = str(wanted.get(location, location))
+        elif callable(wanted):
+            moved = wanted(storage, location)
+            if moved is not None:
+                return moved.untyped()
+        elif wanted is not None:
+            location = str(wanted)
+        return default_restore_location(storage, location).untyped()
 
 
 def _storage_id(saved_id: object, size: int) -> tuple[torch.dtype | None, str, str, int]:

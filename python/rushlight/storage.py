@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy as _copy
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._storage_bytes import bytes_of, no_device, swap
 
 _LEGACY_NAMES = {
     torch.float64: "DoubleStorage",
@@ -24,13 +27,71 @@ _LEGACY_NAMES = {
 }
 
 
+# The methods of storages that convert to a dtype, by name.
+_CONVERSIONS = {
+    "bool": torch.bool,
+    "byte": torch.uint8,
+    "char": torch.int8,
+    "short": torch.int16,
+    "int": torch.int32,
+    "long": torch.int64,
+    "half": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float": torch.float32,
+    "double": torch.float64,
+    "complex_float": torch.complex64,
+    "complex_double": torch.complex128,
+    "float8_e4m3fn": torch.float8_e4m3fn,
+    "float8_e4m3fnuz": torch.float8_e4m3fnuz,
+    "float8_e5m2": torch.float8_e5m2,
+    "float8_e5m2fnuz": torch.float8_e5m2fnuz,
+}
+
+
+def _conversion(name: str, dtype: torch.dtype) -> Callable:
+    def convert(self: Any) -> TypedStorage:
+        return self._converted(dtype)
+
+    convert.__name__ = name
+    convert.__doc__ = f"The elements as {dtype}, a storage of its own."
+    return convert
+
+
 class UntypedStorage(_C.StorageBase):
     """Bytes, shared by the tensors that view them."""
 
     is_cuda = False
     is_hpu = False
     is_sparse = False
-    filename = None
+    is_sparse_csr = False
+    _file: tuple[str, bool] = ("", False)  # from_file's: its name, whether it is written
+
+    @property
+    def filename(self) -> str | None:
+        """The file that from_file mapped, where writing reaches it."""
+        name, is_written = self._file
+        return name if is_written else None
+
+    @staticmethod
+    def from_buffer(*args: object, **kwargs: object) -> UntypedStorage:
+        """from_buffer(buffer, byte_order=None, count=-1, offset=0, dtype=None)
+
+        A copy of the elements in a buffer: `count` of them (-1: all) from byte `offset` on.
+        `byte_order` of elements of several bytes: "little", "big" or "native".
+        """
+        return UntypedStorage(bytes_of(*args, **kwargs))
+
+    @staticmethod
+    def from_file(
+        filename: str | os.PathLike, shared: bool = False, nbytes: int = 0
+    ) -> UntypedStorage:
+        """The first bytes of a file, mapped; `shared`: writing reaches it, and it is made longer
+        where it is too short. RuntimeError for files that cannot be opened or are too short.
+        """
+        flat = torch.from_file(os.fspath(filename), shared, nbytes, dtype=torch.uint8)
+        storage = flat.untyped_storage()
+        storage._file = (os.fspath(filename), shared)
+        return storage
 
     def untyped(self) -> UntypedStorage:
         return self
@@ -40,6 +101,57 @@ class UntypedStorage(_C.StorageBase):
 
     def cpu(self) -> UntypedStorage:
         return self
+
+    def cuda(self, device: object = None, non_blocking: bool = False) -> NoReturn:
+        """An error: there is no such device."""
+        no_device("cuda")
+
+    def hpu(self, device: object = None, non_blocking: bool = False) -> NoReturn:
+        """An error: there is no such device."""
+        no_device("hpu")
+
+    def mps(self) -> NoReturn:
+        """An error: there is no such device."""
+        raise RuntimeError("torch.UntypedStorage(): Storage device not recognized: mps")
+
+    def to(self, *, device: torch.device, non_blocking: bool = False) -> UntypedStorage:
+        """The storage itself, on the device where it is; AssertionError for another one."""
+        where = torch.device(device)
+        if where.type != self.device.type:
+            no_device(where.type)
+        return self
+
+    def get_device(self) -> int | None:
+        """The index of the device; None on the CPU."""
+        return self.device.index
+
+    def is_pinned(self, device: object = None) -> bool:
+        """False: nothing here is pinned for an accelerator."""
+        return False
+
+    def pin_memory(self, device: object = None) -> NoReturn:
+        """An error: there is no accelerator to pin memory for."""
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    def is_shared(self) -> bool:
+        """Whether other processes can see the bytes: shared memory, or a file that is written."""
+        return self._file[1] or super().is_shared()
+
+    def byteswap(self, dtype: torch.dtype) -> None:
+        """Reverses the bytes of each element of this dtype, in place; of complex ones, of parts."""
+        with memoryview(self) as view:
+            swap(view, dtype)
+
+    def type(self, dtype: object = None, non_blocking: bool = False) -> object:
+        """The name of the class; with the class as `dtype`, the storage itself."""
+        if dtype is None:
+            return "torch.storage.UntypedStorage"
+        if dtype in (UntypedStorage, "torch.storage.UntypedStorage", "torch.UntypedStorage"):
+            return self
+        raise TypeError(
+            f"UntypedStorage.type: bytes have no elements to convert to {dtype}: make a "
+            "TypedStorage of them"
+        )
 
     def new(self) -> UntypedStorage:
         return UntypedStorage(0, device=self.device)
@@ -75,15 +187,6 @@ class UntypedStorage(_C.StorageBase):
     def _converted(self, dtype: torch.dtype) -> TypedStorage:
         return TypedStorage(wrap_storage=self, dtype=torch.uint8).to_dtype(dtype)
 
-    def float(self) -> TypedStorage:
-        return self._converted(torch.float32)
-
-    def double(self) -> TypedStorage:
-        return self._converted(torch.float64)
-
-    def byte(self) -> TypedStorage:
-        return self._converted(torch.uint8)
-
 
 def _untyped_from_bytes(data: bytes) -> UntypedStorage:
     return UntypedStorage(data)
@@ -94,6 +197,7 @@ class TypedStorage:
 
     dtype: torch.dtype
     is_sparse = False
+    is_hpu = False
 
     def __init__(
         self,
@@ -116,6 +220,11 @@ class TypedStorage:
                     f"{type(wrap_storage).__name__}"
                 )
             self._untyped_storage = wrap_storage
+        elif len(args) > 1:
+            raise RuntimeError(
+                f"{type(self).__name__}: expected a size or a sequence of elements, got "
+                f"{len(args)} positional arguments"
+            )
         elif not args:
             self._untyped_storage = UntypedStorage(0, device=device)
         elif isinstance(args[0], int):
@@ -134,8 +243,25 @@ class TypedStorage:
         return False
 
     @property
-    def filename(self) -> None:
-        return None
+    def filename(self) -> str | None:
+        return self._untyped_storage.filename
+
+    @classmethod
+    def from_buffer(
+        cls, *args: object, dtype: torch.dtype | None = None, **kwargs: object
+    ) -> TypedStorage:
+        """from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype=None)
+
+        As UntypedStorage.from_buffer, of elements of the default dtype.
+        """
+        dtype = dtype or torch.get_default_dtype()
+        storage = UntypedStorage.from_buffer(*args, dtype=dtype, **kwargs)
+        return TypedStorage(wrap_storage=storage, dtype=dtype)
+
+    @classmethod
+    def from_file(cls, filename: str | os.PathLike, shared: bool, size: int) -> TypedStorage:
+        """An error: classes of one dtype, such as FloatStorage, have it."""
+        raise RuntimeError("from_file can only be called on derived classes")
 
     @property
     def _cdata(self) -> int:
@@ -176,14 +302,35 @@ class TypedStorage:
         self._untyped_storage.share_memory_()
         return self
 
-    def is_pinned(self) -> bool:
+    def is_pinned(self, device: object = None) -> bool:
         return False
+
+    def pin_memory(self, device: object = None) -> NoReturn:
+        """An error: there is no accelerator to pin memory for."""
+        self._untyped_storage.pin_memory(device)
+
+    def get_device(self) -> int | None:
+        """The index of the device; None on the CPU."""
+        return self._untyped_storage.get_device()
+
+    def to(self, *, device: torch.device, non_blocking: bool = False) -> TypedStorage:
+        """The storage itself, on the device where it is; AssertionError for another one."""
+        self._untyped_storage.to(device=device, non_blocking=non_blocking)
+        return self
+
+    def cuda(self, device: object = None, non_blocking: bool = False) -> NoReturn:
+        """An error: there is no such device."""
+        no_device("cuda")
+
+    def hpu(self, device: object = None, non_blocking: bool = False) -> NoReturn:
+        """An error: there is no such device."""
+        no_device("hpu")
 
     def fill_(self, value: object) -> TypedStorage:
         self._tensor().fill_(value)
         return self
 
-    def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
+    def copy_(self, source: TypedStorage, non_blocking: bool | None = None) -> TypedStorage:
         self._tensor().copy_(source._tensor())
         return self
 
@@ -198,30 +345,19 @@ class TypedStorage:
 
     def type(self, dtype: object = None, non_blocking: bool = False) -> object:
         if dtype is None:
-            return f"torch.{_LEGACY_NAMES.get(self.dtype, 'UntypedStorage')}"
-        return self._wrap(self._untyped_storage).to_dtype(getattr(dtype, "_dtype", dtype))
+            return f"torch.{_LEGACY_NAMES.get(self.dtype, 'storage.TypedStorage')}"
+        if isinstance(dtype, str):
+            name = dtype.rpartition(".")[2]
+            if name not in _LEGACY:
+                raise ValueError(f"TypedStorage.type: invalid type: '{dtype}'")
+            dtype = _LEGACY[name]
+        return self.to_dtype(getattr(dtype, "_dtype", dtype))
 
     def to_dtype(self, dtype: torch.dtype) -> TypedStorage:
         values = self._tensor().to(dtype)
         return TypedStorage(wrap_storage=values.untyped_storage(), dtype=dtype)
 
-    def float(self) -> TypedStorage:
-        return self.to_dtype(torch.float32)
-
-    def double(self) -> TypedStorage:
-        return self.to_dtype(torch.float64)
-
-    def half(self) -> TypedStorage:
-        return self.to_dtype(torch.float16)
-
-    def bfloat16(self) -> TypedStorage:
-        return self.to_dtype(torch.bfloat16)
-
-    def long(self) -> TypedStorage:
-        return self.to_dtype(torch.int64)
-
-    def int(self) -> TypedStorage:
-        return self.to_dtype(torch.int32)
+    _converted = to_dtype
 
     def _wrap(self, storage: UntypedStorage) -> TypedStorage:
         return TypedStorage(wrap_storage=storage, dtype=self.dtype)
@@ -277,8 +413,40 @@ class _LegacyMeta(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype is cls._dtype
 
-    def __call__(cls, *args: Sequence, **kwargs: object) -> TypedStorage:
-        return TypedStorage(*args, dtype=cls._dtype, **kwargs)
+    def __call__(
+        cls,
+        *args: Sequence,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: torch.dtype | None = None,
+        device: object = None,
+        _internal: bool = False,
+    ) -> TypedStorage:
+        for name, value in (("dtype", dtype), ("device", device)):
+            if value is not None:
+                raise RuntimeError(
+                    f"{cls.__name__} received an invalid combination of arguments: keyword "
+                    f"argument '{name}' cannot be specified"
+                )
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls._dtype)
+
+    def from_buffer(cls, *args: object, **kwargs: object) -> TypedStorage:
+        """from_buffer(buffer, byte_order=None, count=-1, offset=0)
+
+        As UntypedStorage.from_buffer, of elements of the class's dtype.
+        """
+        if "dtype" in kwargs:
+            raise RuntimeError(
+                "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and "
+                "TypedStorage.from_buffer"
+            )
+        return TypedStorage.from_buffer(*args, dtype=cls._dtype, **kwargs)
+
+    def from_file(
+        cls, filename: str | os.PathLike, shared: bool = False, size: int = 0
+    ) -> TypedStorage:
+        """As UntypedStorage.from_file, of `size` elements of the class's dtype."""
+        storage = UntypedStorage.from_file(filename, shared, size * cls._dtype.itemsize)
+        return TypedStorage(wrap_storage=storage, dtype=cls._dtype)
 
 
 def _legacy(dtype: torch.dtype, name: str) -> type:
@@ -287,7 +455,12 @@ def _legacy(dtype: torch.dtype, name: str) -> type:
 
 _LEGACY = {name: _legacy(dtype, name) for dtype, name in _LEGACY_NAMES.items()}
 globals().update(_LEGACY)
-globals().update(_LEGACY)
+for _name, _dtype in _CONVERSIONS.items():
+    for _class in (UntypedStorage, TypedStorage):
+        setattr(_class, _name, _conversion(_name, _dtype))
+_C.StorageBase.from_buffer = UntypedStorage.from_buffer
+_C.StorageBase.from_file = UntypedStorage.from_file
+_C.StorageBase.new = UntypedStorage.new
 _C._set_storage_type(UntypedStorage)
 
 
