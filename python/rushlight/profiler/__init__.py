@@ -150,6 +150,8 @@ class profile:
         self.current_action = self.schedule(0)
         self._events: EventList = EventList()
         self._metadata: dict[str, str] = {}
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.trace_id: str | None = None
 
     def __enter__(self) -> profile:
         self.start()
@@ -196,21 +198,24 @@ class profile:
         return self._events
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **_: object
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
     ) -> EventList:
-        """Totals by name, and by shapes where asked for."""
-        return self._events.key_averages(group_by_input_shape, group_by_stack_n)
+        """Totals by name; by shapes, lines of the program and overloads where asked for."""
+        return self._events.key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Writes the time of each line of the program, as flame graphs take it. Needs with_stack.
 
-        ValueError for a metric that is not self_cpu_time_total (or its name for other devices).
+        ValueError for a metric that EventList.export_stacks does not know.
         """
-        if metric not in ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"):
-            raise ValueError(f"export_stacks: metric must be self_cpu_time_total, got {metric!r}")
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
-        self._events.export_stacks(path)
+        self._events.export_stacks(path, metric)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Writes what chrome://tracing and Perfetto show; gzip where the name ends in .gz."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 from typing import Any
 
-Record = tuple[str, int, int, int, int, bool, list[list[int]], bool, list[str]]
+from rushlight.profiler._function_event import FunctionEvent, Record, time_text
 
-
-# As the core writes lines: File "train.py", line 12, in forward.
-_LINE = re.compile(r'File "(.*)", line (\d+), in (.*)')
+_STACK_METRICS = [
+    "self_cpu_time_total",
+    "self_cuda_time_total",
+    "self_xpu_time_total",
+    "self_privateuse1_time_total",
+]
 
 
 def _category(event: FunctionEvent) -> str:
@@ -21,11 +23,13 @@ def _category(event: FunctionEvent) -> str:
     return "cpu_op" if event.name.startswith("aten::") else "user_annotation"
 
 
-def _time_text(microseconds: float) -> str:
-    for unit, scale in (("s", 1e6), ("ms", 1e3)):
-        if microseconds >= scale:
-            return f"{microseconds / scale:.3f}{unit}"
-    return f"{microseconds:.3f}us"
+def _time_text(microseconds: float, unit: str | None = None) -> str:
+    scales = {"s": 1e6, "ms": 1e3, "us": 1}
+    if unit is None:
+        return time_text(microseconds)
+    if unit not in scales:
+        raise ValueError(f"table: time_unit must be 's', 'ms', 'us' or None, got {unit!r}")
+    return f"{microseconds / scales[unit]:.3f}{unit}"
 
 
 def _bytes_text(count: int) -> str:
@@ -33,52 +37,6 @@ def _bytes_text(count: int) -> str:
         if abs(count) >= scale:
             return f"{count / scale:.2f} {unit}"
     return f"{count} B"
-
-
-class Interval:
-    """When an event ran, in microseconds of a steady clock."""
-
-    def __init__(self, start: float, end: float) -> None:
-        self.start = start
-        self.end = end
-
-    def elapsed_us(self) -> float:
-        return self.end - self.start
-
-
-class FunctionEvent:
-    """One call. Times in microseconds; self times leave out what it called."""
-
-    def __init__(self, record: Record) -> None:
-        self.name, start, end, self.cpu_memory_usage, self.depth, operator, shapes = record[:7]
-        self.is_kernel, lines = record[7:]
-        # The lines of the program that called for it: "train.py(12): forward".
-        self.stack = [_LINE.sub(r"\1(\2): \3", line) for line in lines]
-        if operator:
-            self.name = f"aten::{self.name}"
-        self.key = self.name
-        self.time_range = Interval(start / 1e3, end / 1e3)
-        self.input_shapes = shapes
-        self.cpu_children: list[FunctionEvent] = []
-        self.cpu_parent: FunctionEvent | None = None
-        self.count = 1
-
-    @property
-    def cpu_time_total(self) -> float:
-        return self.time_range.elapsed_us()
-
-    cpu_time = cpu_time_total
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
-
-    @property
-    def self_cpu_memory_usage(self) -> int:
-        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
-
-    def __repr__(self) -> str:
-        return f"<FunctionEvent name={self.name} cpu_time={_time_text(self.cpu_time_total)}>"
 
 
 class FunctionEventAvg:
@@ -123,25 +81,38 @@ class EventList(list):
     @classmethod
     def of_records(cls, records: list[Record]) -> EventList:
         """The core's records, each with what it called."""
-        events = cls(FunctionEvent(record) for record in records)
+        events = cls(FunctionEvent.of_record(id, record) for id, record in enumerate(records))
         open_events: list[FunctionEvent] = []
         for event in events:
             del open_events[event.depth :]
             if open_events:
-                event.cpu_parent = open_events[-1]
-                open_events[-1].cpu_children.append(event)
+                event.set_cpu_parent(open_events[-1])
+                open_events[-1].append_cpu_child(event)
             open_events.append(event)
         return events
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """EventList(*args, **kwargs)
+
+        As list() takes them, with keywords of PyTorch's that make no difference here.
+        """
+        super().__init__(*args)
+
     def key_averages(
-        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
     ) -> EventList:
-        """Totals by name; by shapes and by the first lines of the program, where asked for."""
+        """Totals by name; by shapes, by the first lines of the program and by overloads, where
+        asked for.
+        """
         totals: dict[Any, FunctionEventAvg] = {}
         for event in self:
             shapes = event.input_shapes if group_by_input_shapes else []
-            stack = event.stack[:group_by_stack_n]
-            key = (event.key, str(shapes), *stack)
+            stack = (event.stack or [])[:group_by_stack_n]
+            overload = event.overload_name if group_by_overload_name else None
+            key = (event.key, str(shapes), overload, *stack)
             totals.setdefault(key, FunctionEventAvg(event.key, shapes, stack)).add(event)
         return EventList(totals.values())
 
@@ -169,9 +140,11 @@ class EventList(list):
         max_shapes_column_width: int = 80,
         header: str | None = None,
         top_level_events_only: bool = False,
-        **_: object,
+        time_unit: str | None = None,
     ) -> str:
-        """The rows as text. ValueError for a column that is not there."""
+        """The rows as text. `time_unit`: "s", "ms" or "us" for all times; None: what suits each.
+        ValueError for a column that is not there, or another unit.
+        """
         rows = [e for e in self if not top_level_events_only or getattr(e, "cpu_parent", 0) is None]
         if sort_by is not None:
             column = sort_by.replace("device_", "cpu_").replace("cuda_", "cpu_")
@@ -197,10 +170,10 @@ class EventList(list):
             line = [
                 name,
                 f"{100 * event.self_cpu_time_total / whole if whole else 0:.2f}%",
-                _time_text(event.self_cpu_time_total),
+                _time_text(event.self_cpu_time_total, time_unit),
                 f"{100 * event.cpu_time_total / whole if whole else 0:.2f}%",
-                _time_text(event.cpu_time_total),
-                _time_text(event.cpu_time_total / event.count if event.count else 0),
+                _time_text(event.cpu_time_total, time_unit),
+                _time_text(event.cpu_time_total / event.count if event.count else 0, time_unit),
             ]
             if memory:
                 line += [
@@ -218,13 +191,22 @@ class EventList(list):
     def __str__(self) -> str:
         return self.table()
 
-    def export_stacks(self, path: str) -> None:
-        """Writes a line for each stack: its frames, the outermost first, and its microseconds."""
+    def supported_export_stacks_metrics(self) -> list[str]:
+        """What export_stacks can write the time of."""
+        return list(_STACK_METRICS)
+
+    def export_stacks(self, path: str, metric: str) -> None:
+        """Writes a line for each stack: its frames, the outermost first, and its microseconds.
+
+        ValueError for a metric that is not supported.
+        """
+        if metric not in _STACK_METRICS:
+            raise ValueError(f"metric should be one of: {_STACK_METRICS}, got {metric!r}")
         totals: dict[str, float] = {}
         for event in self:
             if event.stack:
                 stack = ";".join(frame.replace(" ", "_") for frame in reversed(event.stack))
-                totals[stack] = totals.get(stack, 0) + event.self_cpu_time_total
+                totals[stack] = totals.get(stack, 0) + getattr(event, metric, 0)
         with open(path, "w") as file:
             file.writelines(f"{stack} {int(time)}\n" for stack, time in totals.items())
 
