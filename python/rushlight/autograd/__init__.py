@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._C import Tensor
-from rushlight.autograd import anomaly_mode, function, grad_mode, graph, variable
+from rushlight.autograd import anomaly_mode, function, grad_mode, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function, NestedIOFunction
 from rushlight.autograd.grad_mode import (
@@ -44,6 +44,11 @@ __all__ = [
     "set_multithreading_enabled",
     "variable",
 ]
+
+
+def variable(*args: Any, **kwargs: Any) -> None:
+    """An error: tensors took the place of variables."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
 
 
 def _as_tuple(tensors: Any) -> tuple:

@@ -113,11 +113,11 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx, _HookMixin):
 class FunctionMeta(type):
     """Gives each function the class of its contexts."""
 
-    def __init__(cls, name: str, bases: tuple, attributes: dict) -> None:
+    def __init__(cls, name: str, bases: tuple, attrs: dict) -> None:
         members = {"_forward_cls": cls, "__module__": cls.__module__}
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), members)
         cls._autograd_function_id = next(AUTOGRAD_FUNCTION_COUNTER)
-        super().__init__(name, bases, attributes)
+        super().__init__(name, bases, attrs)
 
 
 class _SingleLevelFunction(_C._FunctionBase, FunctionCtx, _HookMixin, metaclass=FunctionMeta):
@@ -283,3 +283,11 @@ def _map_nested(value: Any, visit: Callable) -> Any:
 
 class NestedIOFunction(Function):
     """Kept for old code; a plain Function here."""
+
+    def forward_extended(self, *input: Any) -> None:
+        """What old subclasses define in place of forward."""
+        raise NotImplementedError
+
+    def backward_extended(self, *grad_output: Any) -> None:
+        """What old subclasses define in place of backward."""
+        raise NotImplementedError

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import rushlight as torch
 from rushlight import _C
 
-__all__ = ["Variable"]
+__all__ = ["Variable", "VariableMeta"]
 
 
-class _VariableMeta(type):
+class VariableMeta(type):
+    """Lets isinstance(x, Variable) be true of every tensor."""
+
     def __instancecheck__(cls, other: Any) -> bool:
         return isinstance(other, _C.Tensor)
 
@@ -43,10 +46,20 @@ class _Engine:
         )
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(metaclass=VariableMeta):
     """Variable(data, requires_grad=False): the data as a leaf of the graph."""
 
     _execution_engine = _Engine()
 
-    def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
-        return data.detach().requires_grad_(requires_grad)
+    def __new__(
+        cls,
+        data: Any = None,
+        requires_grad: bool | None = None,
+        volatile: bool | None = None,
+        _grad_fn: Any = None,
+    ) -> Any:
+        if _grad_fn is not None:
+            raise ValueError(f"Variable: a node cannot be given to a tensor, got {_grad_fn!r}")
+        if data is None:
+            data = torch.empty(0)
+        return data.detach().requires_grad_(bool(requires_grad))
