@@ -18,10 +18,11 @@ class Tag(enum.Enum):
     """What is known of an operator (`op.tags`): what the table tells, the rest are never set."""
 
     core = 0
-    data_dependent_output = 1
-    dynamic_output_shape = 2
-    flexible_layout = 3
-    generated = 4
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
     inplace = 6
     inplace_view = 7
     maybe_aliasing_or_mutating = 8

@@ -8,6 +8,8 @@ from .modules import *  # noqa: F403
 from .modules import __all__ as _module_names
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
+utils._bind_norms()
+
 __all__ = [
     "Buffer",
     "Parameter",

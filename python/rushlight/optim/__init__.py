@@ -4,6 +4,7 @@ from . import lr_scheduler as lr_scheduler
 from . import swa_utils as swa_utils
 from ._adafactor import Adafactor
 from ._muon import Muon
+from ._swap import swap_in_optimizer_params_and_state
 from .adadelta import Adadelta
 from .adagrad import Adagrad
 from .adam import Adam
@@ -36,4 +37,5 @@ __all__ = [
     "Rprop",
     "SGD",
     "SparseAdam",
+    "swap_in_optimizer_params_and_state",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import rushlight as torch
@@ -130,6 +130,12 @@ class Optimizer:
     `params` holds tensors, (name, tensor) pairs or groups: dictionaries with "params" and options
     that differ from `defaults`.
     """
+
+    # The hooks of a step are called with (optimizer, args, kwargs); the first may give new ones.
+    OptimizerPreHook: TypeAlias = Callable[
+        [Any, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]] | None
+    ]
+    OptimizerPostHook: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
     _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 

@@ -47,3 +47,23 @@ def test_mistakes():
         spectral_norm(layer)
     with pytest.raises(ValueError, match="Expected n_power_iterations to be positive"):
         spectral_norm(nn.Linear(4, 3), n_power_iterations=0)
+
+
+def test_state_of_old_versions_gets_its_v():
+    from rushlight.nn.utils import spectral_norm as function
+    from rushlight.nn.utils.spectral_norm import SpectralNorm
+
+    assert callable(function) and SpectralNorm.__name__ == "SpectralNorm"
+    layer = function(torch.nn.Linear(3, 2))
+    layer(torch.ones(1, 3))
+    state = layer.state_dict()
+    assert state._metadata[""]["spectral_norm"] == {"weight.version": 1}
+    # Before version 1: the weight as used, and no v.
+    v = state.pop("weight_v")
+    state["weight"] = layer.weight.detach().clone()
+    state._metadata[""].pop("spectral_norm")
+    other = function(torch.nn.Linear(3, 2))
+    other.load_state_dict(state)
+    sigma = torch.dot(other.weight_u, other.weight_orig @ other.weight_v)
+    wanted = torch.dot(layer.weight_u, layer.weight_orig @ v)
+    torch.testing.assert_close(sigma, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict, namedtuple
+from typing import TypeVar
 
 import rushlight as torch
 from rushlight import Tensor
@@ -35,6 +36,9 @@ class _PassesModule:
 
     def __call__(self, *args, **kwargs):
         return self.hook(self.module, *args, **kwargs)
+
+
+T_destination = TypeVar("T_destination", bound=dict)
 
 
 class State:

@@ -21,6 +21,7 @@ from ._members import Members
 from ._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from ._state import (
     State,
+    T_destination,
     _IncompatibleKeys,  # noqa: F401
 )
 from ._traversal import Traversal
@@ -63,6 +64,7 @@ class Module(Members, Traversal, Conversion, State):
     `forward`.
     """
 
+    T_destination = T_destination
     dump_patches: bool = False
     training: bool
     call_super_init: bool = False

@@ -46,22 +46,23 @@ __all__ = [
 _SUBMODULES = ("fusion", "parametrizations", "parametrize", "prune", "rnn", "stateless")
 
 
+def _bind_norms() -> None:
+    """Has the names of functions mean these, not the modules of the same names that hold them."""
+    from .spectral_norm import remove_spectral_norm, spectral_norm
+    from .weight_norm import remove_weight_norm, weight_norm
+
+    for function in (spectral_norm, remove_spectral_norm, weight_norm, remove_weight_norm):
+        globals()[function.__name__] = function
+
+
 def __getattr__(name: str):
     """Imports what needs modules, or is rarely needed, at its first use."""
     if name in _SUBMODULES:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    if name in ("spectral_norm", "remove_spectral_norm"):
-        from . import _spectral_norm
-
-        return getattr(_spectral_norm, name)
     if name.startswith("fuse_") and name in __all__:
         from . import fusion
 
         return getattr(fusion, name)
-    if name in ("weight_norm", "remove_weight_norm"):
-        from . import _weight_norm
-
-        return getattr(_weight_norm, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

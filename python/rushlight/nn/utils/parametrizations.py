@@ -8,7 +8,7 @@ from rushlight import Tensor
 from .. import functional as F
 from ..modules.module import Module
 from . import parametrize
-from ._weight_norm import norm_except
+from .weight_norm import norm_except
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

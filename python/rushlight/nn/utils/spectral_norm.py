@@ -10,13 +10,21 @@ from rushlight.nn.functional import normalize
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
-__all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
+__all__ = [
+    "SpectralNorm",
+    "SpectralNormLoadStateDictPreHook",
+    "SpectralNormStateDictHook",
+    "remove_spectral_norm",
+    "spectral_norm",
+]
 
 
 class SpectralNorm:
     """The hook that divides the weight by its greatest singular value before each call, which
     power iterations estimate: one step a call while the module trains.
     """
+
+    _version = 1  # of what state dicts hold: since 1, the vector v too
 
     def __init__(
         self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
@@ -89,7 +97,58 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
+        module._register_state_dict_hook(SpectralNormStateDictHook(made))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(made))
         return made
+
+
+class SpectralNormStateDictHook:
+    """Notes in a state dict's metadata which version of SpectralNorm wrote it."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    def __call__(self, module: Module, state_dict: dict, prefix: str, local_metadata: dict) -> None:
+        versions = local_metadata.setdefault("spectral_norm", {})
+        key = f"{self.fn.name}.version"
+        if key in versions:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Turns what older versions saved, the weight as used and no v, into what is kept now."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    def __call__(
+        self,
+        state_dict: dict,
+        prefix: str,
+        local_metadata: dict,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        key = prefix + self.fn.name
+        version = local_metadata.get("spectral_norm", {}).get(f"{self.fn.name}.version")
+        is_new = key + "_v" in state_dict and key not in state_dict
+        if is_new or (version is not None and version >= 1):
+            return
+        missing = [name for name in (key + "_orig", key, key + "_u") if name not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else [])
+            return
+        with torch.no_grad():
+            original = state_dict[key + "_orig"]
+            used = state_dict.pop(key)
+            u = state_dict[key + "_u"]
+            sigma = (original / used).mean()
+            matrix = self.fn.reshape_weight_to_matrix(original)
+            v = torch.linalg.pinv(matrix) @ u  # u W v is to be sigma
+            state_dict[key + "_v"] = v * (sigma / torch.dot(u, matrix @ v))
 
 
 def spectral_norm(
