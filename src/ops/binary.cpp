@@ -36,28 +36,34 @@ bool floating(Elementwise& e) {
   return is_floating(e.dtype());
 }
 
-void check_alpha(Elementwise& e, const char* op) {
-  const Value& alpha = e.attribute(2);
-  if (e.dtype() == DType::Bool) {
+// Of every call, as kernels are kept for all values of alpha.
+void check_alpha(const Invocation& inv) {
+  if (inv.arguments[2].tag() != Value::Tag::Float) {
     return;
   }
-  if (is_integral(e.dtype(), true) && alpha.tag() == Value::Tag::Float) {
-    fail(ErrorKind::Runtime, op,
+  Promotion promotion;
+  promotion.add(inv.arguments[0]);
+  promotion.add(inv.arguments[1]);
+  if (is_integral(promotion.result(), false)) {
+    fail(ErrorKind::Runtime, inv.op->name(),
          "For integral input tensors, argument alpha must not be a floating point number.");
   }
 }
 
+void check_difference(const Invocation& inv) {
+  refuse_bool_difference(inv);
+  check_alpha(inv);
+}
+
 // Bool adds as or, and multiplies as and.
 Expr add_body(Elementwise& e) {
-  check_alpha(e, "add");
   if (e.dtype() == DType::Bool) {
     return e.in(0) | (e.in(1) & e.scalar(2));
   }
   return e.in(0) + e.in(1) * e.scalar(2);
 }
 
-Expr sub_body(Elementwise& e, int left, int right, const char* name) {
-  check_alpha(e, name);
+Expr sub_body(Elementwise& e, int left, int right) {
   return e.in(left)-e.in(right)*e.scalar(2);
 }
 
@@ -187,16 +193,18 @@ RUSHLIGHT_OPERATORS(binary) {
       .complex()
       .doc("self + alpha * other.")
       .elementwise(Rule::Promote, add_body)
-      .gradient("", [](Gradient& g) {
-        g.set(0, g.grad());
-        if (g.needs(1)) {
-          g.set(1, scaled(g.grad(), g.scalar(2)));
-        }
-      });
+      .gradient("",
+                [](Gradient& g) {
+                  g.set(0, g.grad());
+                  if (g.needs(1)) {
+                    g.set(1, scaled(g.grad(), g.scalar(2)));
+                  }
+                })
+      .check(check_alpha);
   op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kArithmetic)
       .complex()
       .doc("self - alpha * other.")
-      .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 0, 1, "sub"); })
+      .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 0, 1); })
       .gradient("",
                 [](Gradient& g) {
                   g.set(0, g.grad());
@@ -204,12 +212,12 @@ RUSHLIGHT_OPERATORS(binary) {
                     g.set(1, scaled(neg(g.grad()), g.scalar(2)));
                   }
                 })
-      .check(refuse_bool_difference);
+      .check(check_difference);
   op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
      kFunction | kMethod | kNumbers)
       .complex()
       .doc("other - alpha * self.")
-      .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 1, 0, "rsub"); })
+      .elementwise(Rule::Promote, [](Elementwise& e) { return sub_body(e, 1, 0); })
       .gradient("",
                 [](Gradient& g) {
                   g.set(1, g.grad());
@@ -220,7 +228,7 @@ RUSHLIGHT_OPERATORS(binary) {
       .node([](const Invocation& inv) {
         return is_number(inv.arguments[1]) ? "RsubBackward1" : "RsubBackward0";
       })
-      .check(refuse_bool_difference);
+      .check(check_difference);
   op("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
      kFunction | kMethod | kInplace)
       .doc("self - alpha * other of a number, with alpha by position, too.")

@@ -212,3 +212,12 @@ def test_ldexp_of_whole_exponents_is_exact():
     half = torch.tensor(0.5, dtype=torch.bfloat16)
     z = torch.ldexp(torch.tensor([1 + 1j]), half).item()
     assert z.real == z.imag == pytest.approx(math.sqrt(2), rel=1e-6)
+
+
+@pytest.mark.parametrize("function", [torch.add, torch.sub, torch.rsub])
+def test_a_float_alpha_of_integers_after_a_whole_one(function):
+    x = torch.ones(3, dtype=torch.int64)
+    function(x, 2, alpha=3)  # the kernel for it serves all values of alpha
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        function(x, 2, alpha=3.5)
+    assert function(x, 2.0, alpha=0.5).is_floating_point()
