@@ -37,6 +37,8 @@ OWN_TESTS = {"flex_attention", "flex_mask", "interpolate", "convolution"} | {
     "recurrent_packing",
     "linear_cross_entropy",
     "linear_cross_entropy_loss",
+    "matmul_grouped",
+    "matmul_wide",
     "segment",
     "columns",
     "embedding_bag",
