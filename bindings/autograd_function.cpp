@@ -3,6 +3,7 @@
 // The context object that forward and backward get is the Python object of the function's node. The
 // node holds the context; the context points back without counting, and is told when the node dies.
 #include "autograd.h"
+#include "autograd/engine.h"
 #include "autograd/function_node.h"
 #include "autograd/meta.h"
 #include "module.h"
@@ -96,12 +97,29 @@ TensorList marked(PyObject* tuple, const char* what) {
   return list;
 }
 
+Ref call_plain(PyObject* context, const TensorList& gradients) {
+  Ref arguments = owned(wrap_tuple(gradients));
+  Ref method = owned(PyObject_GetAttrString(context, "apply"));
+  return owned(PyObject_CallObject(method.get(), arguments.get()));
+}
+
+// With one list, which then alone holds the gradients, so that backward can free them early.
+Ref call_boxed(PyObject* context, TensorList gradients) {
+  Ref list = owned(PyList_New(static_cast<Py_ssize_t>(gradients.size())));
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), wrap(std::move(gradients[i])));
+  }
+  gradients.clear();
+  Ref method = owned(PyObject_GetAttrString(context, "apply_boxed"));
+  return owned(PyObject_CallOneArg(method.get(), list.get()));
+}
+
 TensorList run_python_backward(FunctionNode& node, TensorList gradients) {
   GilAcquire lock;
   PyObject* context = static_cast<PyObject*>(node.companion.get());
-  Ref arguments = owned(wrap_tuple(gradients));
-  Ref method = owned(PyObject_GetAttrString(context, "apply"));
-  Ref result = owned(PyObject_CallObject(method.get(), arguments.get()));
+  Ref boxed = owned(PyObject_GetAttrString(context, "boxed_grads_call"));
+  Ref result = PyObject_IsTrue(boxed.get()) > 0 ? call_boxed(context, std::move(gradients))
+                                                : call_plain(context, gradients);
   Ref tuple = PyTuple_Check(result.get()) ? result : owned(PyTuple_Pack(1, result.get()));
   TensorList returned;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple.get()); ++i) {
@@ -240,7 +258,20 @@ PyObject* saved_tensors(PyObject* self, void*) {
   });
 }
 
+PyObject* maybe_clear_saved_tensors(PyObject* self, PyObject*) {
+  return guarded([&] {
+    FunctionNode* node = as_function_object(self)->node;
+    if (node != nullptr && !autograd::keeps_graph()) {
+      node->release_saved();
+    }
+    return py_none();
+  });
+}
+
 PyMethodDef own_methods[] = {
+    {"maybe_clear_saved_tensors", maybe_clear_saved_tensors, METH_NOARGS,
+     "maybe_clear_saved_tensors($self)\n--\n\n"
+     "Frees what save_for_backward kept, unless the running backward keeps the graph."},
     {"apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function_apply)),
      METH_FASTCALL | METH_CLASS, "Runs forward and records the call."},
 };

@@ -176,6 +176,10 @@ uint64_t running_task() {
   return current_task != nullptr ? current_task->id() : 0;
 }
 
+bool keeps_graph() {
+  return current_task == nullptr || current_task->keeps_graph();
+}
+
 void queue_callback(std::function<void()> function) {
   if (current_task == nullptr) {
     fail(ErrorKind::Runtime, "", "Final callbacks can only be installed during backward pass.");

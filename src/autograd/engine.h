@@ -44,6 +44,8 @@ bool is_edge_wanted(const Node& node, uint32_t edge);
 RUSHLIGHT_API bool will_run(const Node& node);
 // A number for the running task; 0 outside backward.
 RUSHLIGHT_API uint64_t running_task();
+// Whether the running task leaves nodes what they saved; true outside backward.
+RUSHLIGHT_API bool keeps_graph();
 // Runs `function` when the running task ends well. Error(Runtime) outside backward.
 RUSHLIGHT_API void queue_callback(std::function<void()> function);
 

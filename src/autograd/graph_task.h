@@ -45,6 +45,7 @@ class GraphTask {
   }
   bool reaches(const Node* node) const { return index_.find(node) >= 0; }
   uint64_t id() const { return id_; }
+  bool keeps_graph() const { return options_.retain_graph; }
   void add_callback(std::function<void()> function) { callbacks_.push_back(std::move(function)); }
   const BackwardOptions& options() const { return options_; }
 

@@ -93,6 +93,8 @@ class _HookMixin:
 class BackwardCFunction(_C._FunctionBase, FunctionCtx, _HookMixin):
     """The context of a call, which is also the node of the graph."""
 
+    boxed_grads_call = False
+
     def apply(self, *args: Any) -> Any:
         """Runs the user's backward; the engine calls it."""
         cls = self._forward_cls
@@ -106,16 +108,46 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx, _HookMixin):
             )
         return (vjp if has_vjp else backward)(self, *args)
 
+    def apply_boxed(self, *args: Any) -> Any:
+        """Runs the user's backward with one list of gradients, where boxed_grads_call is set."""
+        return self.apply(*args)
+
     def apply_jvp(self, *args: Any) -> Any:
         return self._forward_cls.jvp(self, *args)
+
+
+class _ClearingFunction(BackwardCFunction):
+    """The context of a function that sets clear_saved_tensors_on_access."""
+
+    _was_read = False
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """What save_for_backward kept, once."""
+        if self._was_read:
+            raise RuntimeError(
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
+                "is set on the autograd.Function. Either access saved_tensors only once, or set "
+                "clear_saved_tensors_on_access=False."
+            )
+        self._was_read = True
+        tensors = super().saved_tensors
+        self.maybe_clear_saved_tensors()
+        return tensors
 
 
 class FunctionMeta(type):
     """Gives each function the class of its contexts."""
 
     def __init__(cls, name: str, bases: tuple, attrs: dict) -> None:
-        members = {"_forward_cls": cls, "__module__": cls.__module__}
-        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), members)
+        members = {
+            "_forward_cls": cls,
+            "__module__": cls.__module__,
+            "boxed_grads_call": getattr(cls, "boxed_grads_call", False),
+        }
+        clears = getattr(cls, "clear_saved_tensors_on_access", False)
+        base = _ClearingFunction if clears else BackwardCFunction
+        cls._backward_cls = type(name + "Backward", (base,), members)
         cls._autograd_function_id = next(AUTOGRAD_FUNCTION_COUNTER)
         super().__init__(name, bases, attrs)
 
@@ -159,6 +191,10 @@ class Function(_SingleLevelFunction):
     """Base of functions with a gradient of their own; call them by `apply`."""
 
     generate_vmap_rule = False
+    # Backward gets one list of gradients, ctx and [g, ...], which it may empty to free them.
+    boxed_grads_call = False
+    # What save_for_backward kept can be read once, and is free then unless the graph is kept.
+    clear_saved_tensors_on_access = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(

@@ -301,3 +301,69 @@ def test_checkpoint_style_reentrancy():
     expected = leaf(0.5)
     (expected.exp() * expected).backward()
     assert x.grad.tolist() == pytest.approx(expected.grad.tolist())
+
+
+def test_gradients_in_one_list_that_can_be_emptied():
+    import weakref
+
+    class Boxed(torch.autograd.Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, a):
+            return a * 2, a * 3
+
+        @staticmethod
+        def backward(ctx, grads):
+            assert type(grads) is list and len(grads) == 2
+            seen = weakref.ref(grads[0])
+            total = grads[0] * 2 + grads[1] * 3
+            grads.clear()
+            assert seen() is None
+            return total
+
+    x = torch.ones(2, requires_grad=True)
+    a, b = Boxed.apply(x)
+    ((a * 5).sum() + (b * 7).sum()).backward()
+    assert x.grad.tolist() == [31.0, 31.0]
+
+
+def test_saved_tensors_that_are_freed_by_hand():
+    class Frees(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(a)
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            ctx.maybe_clear_saved_tensors()
+            (a,) = ctx.saved_tensors
+            return grad * 2
+
+    y = Frees.apply(torch.ones(2, requires_grad=True)).sum()
+    y.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+
+
+def test_saved_tensors_that_are_read_once():
+    class Once(torch.autograd.Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(a)
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            (a,) = ctx.saved_tensors
+            return grad * 2 * a
+
+    x = torch.ones(2, requires_grad=True)
+    y = Once.apply(x).sum()
+    y.backward(retain_graph=True)
+    assert x.grad.tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="only be accessed once"):
+        y.backward()
