@@ -144,6 +144,7 @@ _LAZY = {
         "set_autocast_enabled",
     ),
     "amp.grad_scaler": ("GradScaler",),
+    "_lobpcg": ("lobpcg",),
     "_lowrank": ("pca_lowrank", "svd_lowrank"),
     "autograd.grad_mode": (
         "enable_grad",
