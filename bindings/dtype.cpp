@@ -20,10 +20,12 @@ PyTypeObject* layout_type = nullptr;
 PyTypeObject* memory_format_type = nullptr;
 std::array<PyObject*, kDTypeCount> dtypes{};
 
-constexpr const char* kLayoutNames[] = {"strided", "sparse_coo", "sparse_csr", "_mkldnn"};
+// Those beyond the core's have names alone, as most of the core's: all tensors are strided.
+constexpr const char* kLayoutNames[] = {"strided",    "sparse_coo", "sparse_csr", "_mkldnn",
+                                        "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"};
 constexpr const char* kFormatNames[] = {"contiguous_format", "preserve_format", "channels_last",
                                         "channels_last_3d"};
-std::array<PyObject*, 4> layouts{};
+std::array<PyObject*, std::size(kLayoutNames)> layouts{};
 std::array<PyObject*, 4> formats{};
 
 int value_of(PyObject* object) {
