@@ -18,9 +18,10 @@ def _add_node(error: Exception, node: Node) -> None:
     text = f"While executing {node.format_node()}"
     if node.stack_trace:
         text += f"\nOriginal traceback:\n{node.stack_trace}"
+    if error.args and not isinstance(error.args[0], str) or isinstance(error, KeyError):
+        return  # of another form
     text = f"{error.args[0]}\n\n{text}" if error.args else text
-    if not isinstance(error, KeyError):
-        error.args = (text, *error.args[1:])
+    error.args = (text, *error.args[1:])
 
 
 class Interpreter:
