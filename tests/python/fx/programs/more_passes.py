@@ -246,3 +246,39 @@ def extracting_features():
     gm.delete_all_unused_submodules()
     print(gm.code, [name for name, _ in gm.named_modules()])
     print(gm(torch.ones(1, 2))["feature"].shape)
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(2, 2)
+        self.r = nn.ReLU()
+        self.s = nn.Sequential(nn.Linear(2, 2))
+
+    def forward(self, x):
+        return torch.nn.functional.relu(self.s(self.r(self.a(x)))) + x
+
+
+def source_partitions():
+    from rushlight.fx.passes.utils.source_matcher_utils import (
+        check_subgraphs_connected,
+        get_source_partitions,
+    )
+
+    graph = torch.export.export(Layers(), (torch.ones(1, 2),)).graph
+    for wanted in ([nn.Linear], [nn.ReLU], ["add"], [nn.Tanh], [nn.Linear, nn.ReLU]):
+        for source, parts in get_source_partitions(graph, wanted).items():
+            for part in parts:
+                inputs = sorted(node.name for node in part.input_nodes)
+                name = getattr(source, "__name__", source)
+                print(name, part.nodes, inputs, part.output_nodes, part.params)
+    parts = get_source_partitions(graph, [nn.Linear, nn.ReLU])
+    first, second = parts[nn.Linear]
+    print(
+        check_subgraphs_connected(first, parts[nn.ReLU][0]),
+        check_subgraphs_connected(second, first),
+    )
+    print(
+        get_source_partitions(graph, [nn.Linear], lambda node: node.name == "linear").keys()
+        == {nn.Linear}
+    )
