@@ -57,12 +57,13 @@ test-sanitize: setup
 	done
 
 # The Python tests on an extension under the address and undefined-behaviour sanitizers. The
-# interpreter's own leaks, which it leaves on purpose, would hide ours.
+# interpreter's own leaks, which it leaves on purpose, would hide ours. The sanitizer looks for what
+# throws when it starts: in libstdc++, which the interpreter does not have yet.
 test-sanitize-python: setup
 	cmake --preset asan-ubsan -D RUSHLIGHT_PYTHON=ON -D Python3_EXECUTABLE=$(CURDIR)/$(PYTHON)
 	cmake --build --preset asan-ubsan -j $(JOBS) --target rushlight_python
-	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
-	  PYTHONPATH=build-asan-ubsan/python $(PYTHON) -m pytest -q tests/python tests/misuse
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build-asan-ubsan/python $(PYTHON) -m pytest -q tests/python tests/misuse
 
 bench: build
 	BUILD=$(BUILD) bash benchmarks/run.sh
