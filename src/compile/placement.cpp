@@ -68,7 +68,8 @@ std::optional<Wanted> wanted_rows(const Graph& graph, const Node& node) {
   if (!body->spec().ordered) {
     // Eager takes the axis dimensions by stride; where that is not their order, so are its sums.
     IntList order(plan.axis_dims);
-    order_by_stride(arguments[static_cast<size_t>(body->roles().tensors[0])].tensor(), order);
+    order_by_stride(arguments[static_cast<size_t>(body->roles().tensors[0])].tensor(),
+                    plan.shape.size(), order);
     if (!(IntArrayRef(order) == IntArrayRef(plan.axis_dims))) {
       return std::nullopt;
     }

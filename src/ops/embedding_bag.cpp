@@ -147,22 +147,57 @@ BagResults bag_rows(const Tensor& weight, const Tensor& indices, const Tensor& o
   return {made, place, sizes, has_largest ? largest : kernels::contiguous_copy(sizes)};
 }
 
+// The gradient of bags, and what went into them, as the forward pass takes it.
+void check_bag_gradient(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+                        int64_t mode, const Tensor& weights, bool include_last) {
+  check_bag_arguments(grad, indices, offsets, mode, weights, include_last);
+  const int64_t bags = offsets.numel() - (include_last ? 1 : 0);
+  if (grad.size(0) != bags) {
+    fail(ErrorKind::Runtime, "embedding_bag", "expected a gradient of ", bags, " bags, got sizes ",
+         grad.sizes());
+  }
+}
+
+// Where the largest elements were: rows of the table.
+Tensor checked_largest(const Tensor& largest, IntArrayRef sizes, int64_t rows) {
+  if (largest.dtype() != DType::Int64 || !(largest.sizes() == sizes)) {
+    fail(ErrorKind::Runtime, "embedding_bag", "expected maximum_indices of shape ", sizes,
+         " and dtype int64, got ", largest.sizes(), " and ", largest.dtype());
+  }
+  const Tensor dense = kernels::as_contiguous(largest);
+  const auto* row = static_cast<const int64_t*>(dense.data());
+  for (int64_t i = 0; i < dense.numel(); ++i) {
+    if (row[i] < 0 || row[i] >= rows) {
+      fail(ErrorKind::Runtime, "embedding_bag", "maximum_indices must be in [0, ", rows, "), got ",
+           row[i]);
+    }
+  }
+  return dense;
+}
+
 Tensor table_gradient(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
                       const Tensor& largest, int64_t rows, bool by_frequency, int64_t mode,
                       const Tensor& weights, bool include_last, int64_t padding) {
+  check_bag_gradient(grad, indices, offsets, mode, weights, include_last);
   const Tensor made = make_tensor({rows, grad.size(1)}, grad.dtype(), grad.device());
   if (!made.is_meta()) {
     const BagLists lists = read_bags(indices, offsets, rows, include_last, padding);
-    kernels::embedding_bag_gradient(made, kernels::as_contiguous(grad), lists.bags,
-                                    static_cast<BagMode>(mode),
-                                    weights.defined() ? kernels::as_contiguous(weights) : Tensor(),
-                                    by_frequency, kernels::as_contiguous(largest));
+    const auto how = static_cast<BagMode>(mode);
+    kernels::embedding_bag_gradient(
+        made, kernels::as_contiguous(grad), lists.bags, how,
+        weights.defined() ? kernels::as_contiguous(weights) : Tensor(), by_frequency,
+        how == BagMode::Max ? checked_largest(largest, grad.sizes(), rows) : largest);
   }
   return made;
 }
 
 Tensor weights_gradient(const Tensor& grad, const Tensor& weight, const Tensor& indices,
                         const Tensor& offsets, bool include_last, int64_t padding) {
+  check_bag_gradient(grad, indices, offsets, 0, Tensor(), include_last);
+  if (weight.dim() != 2 || weight.size(1) != grad.size(1) || weight.dtype() != grad.dtype()) {
+    fail(ErrorKind::Runtime, "embedding_bag", "expected a table with rows like the gradient's, ",
+         grad.size(1), " ", grad.dtype(), ", got sizes ", weight.sizes(), " of ", weight.dtype());
+  }
   const Tensor made = make_tensor(indices.sizes(), grad.dtype(), grad.device());
   if (!made.is_meta()) {
     const BagLists lists = read_bags(indices, offsets, weight.size(0), include_last, padding);

@@ -22,6 +22,11 @@ struct Windows {
   bool ceil_mode;
 };
 
+// Pooling has one to three spatial dimensions.
+void check_dims(std::string_view op, int64_t dims);
+// A gradient that is wanted for results of these sizes and this dtype.
+void check_gradient(std::string_view op, const Tensor& grad, IntArrayRef sizes, DType dtype);
+
 // One number a dimension, of one for all.
 IntList one_each(IntArrayRef given, int dims);
 

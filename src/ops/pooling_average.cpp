@@ -57,20 +57,14 @@ Tensor spread(const Tensor& grad, IntArrayRef sizes, kernels::WindowSpace space,
   return made;
 }
 
-void check_gradient(const Tensor& grad, IntArrayRef expected, std::string_view op) {
-  if (!(grad.sizes() == expected)) {
-    fail(ErrorKind::Runtime, op, "expected grad_output of shape ", expected, ", got ",
-         grad.sizes());
-  }
-}
-
 Tensor means_back(const Tensor& grad, IntArrayRef sizes, IntArrayRef kernel, IntArrayRef stride,
                   IntArrayRef padding, bool ceil_mode, bool count_padding,
                   std::optional<int64_t> fixed) {
   const auto dims = static_cast<int>(kernel.size());
   const kernels::WindowSpace space = pooling::regular_space(
       {"avg_pool_backward", dims, kernel, stride, padding, no_dilation(), ceil_mode}, sizes);
-  check_gradient(grad, pooling::result_sizes(space, dims, sizes), "avg_pool_backward");
+  pooling::check_gradient("avg_pool_backward", grad, pooling::result_sizes(space, dims, sizes),
+                          grad.dtype());
   return spread(grad, sizes, space, dims, divisor_of("avg_pool_backward", count_padding, fixed));
 }
 
@@ -100,11 +94,17 @@ Tensor adaptive(const Tensor& self, IntArrayRef output) {
 }
 
 Tensor adaptive_back(const Tensor& grad, IntArrayRef sizes, int64_t dims) {
+  pooling::check_dims("adaptive_avg_pool_backward", dims);
   const auto count = static_cast<int>(dims);
+  if (grad.dim() < dims) {
+    fail(ErrorKind::Runtime, "adaptive_avg_pool_backward", "expected grad_output of at least ",
+         dims, " dimensions, got ", grad.sizes());
+  }
   const IntList output(grad.sizes().last(static_cast<size_t>(dims)));
   const kernels::WindowSpace space =
       pooling::adaptive_space("adaptive_avg_pool_backward", count, sizes, output);
-  check_gradient(grad, pooling::result_sizes(space, count, sizes), "adaptive_avg_pool_backward");
+  pooling::check_gradient("adaptive_avg_pool_backward", grad,
+                          pooling::result_sizes(space, count, sizes), grad.dtype());
   return spread(grad, sizes, space, count, {false, 0});
 }
 

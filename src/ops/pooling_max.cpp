@@ -73,6 +73,8 @@ Tensor maxima_back(const Tensor& grad, const Tensor& self, IntArrayRef kernel, I
   const auto dims = static_cast<int>(kernel.size());
   const Windows windows{"max_pool_backward", dims, kernel, stride, padding, dilation, ceil_mode};
   kernels::WindowSpace space = pooling::regular_space(windows, self.sizes());
+  pooling::check_gradient("max_pool_backward", grad,
+                          pooling::result_sizes(space, dims, self.sizes()), self.dtype());
   const MemoryFormat format =
       self.dim() == dims + 2 ? pooling::layout_of(self) : MemoryFormat::Contiguous;
   space.channels_last = pooling::is_channels_last(format);
@@ -86,6 +88,7 @@ Tensor maxima_back(const Tensor& grad, const Tensor& self, IntArrayRef kernel, I
 
 // Planes of zeros of shape `sizes` can take the elements of `grad` at `indices`.
 void check_scatter(const Tensor& grad, const Tensor& indices, IntArrayRef sizes, int64_t dims) {
+  pooling::check_dims("max_pool_backward", dims);
   if (indices.dtype() != DType::Int64) {
     fail(ErrorKind::Runtime, "max_pool_backward", "expected indices of dtype int64, got ",
          indices.dtype());

@@ -62,6 +62,19 @@ void check_rank(std::string_view op, int dims, IntArrayRef sizes) {
 
 }  // namespace
 
+void check_dims(std::string_view op, int64_t dims) {
+  if (dims < 1 || dims > 3) {
+    fail(ErrorKind::Runtime, op, "expected 1 to 3 spatial dimensions, got ", dims);
+  }
+}
+
+void check_gradient(std::string_view op, const Tensor& grad, IntArrayRef sizes, DType dtype) {
+  if (!(grad.sizes() == sizes) || grad.dtype() != dtype) {
+    fail(ErrorKind::Runtime, op, "expected grad_output of shape ", sizes, " and dtype ", dtype,
+         ", got ", grad.sizes(), " and ", grad.dtype());
+  }
+}
+
 IntList one_each(IntArrayRef given, int dims) {
   return given.size() == 1 ? IntList(static_cast<size_t>(dims), given[0]) : IntList(given);
 }
@@ -81,6 +94,7 @@ WindowSpace plane_space(int dims, IntArrayRef in, IntArrayRef out) {
 }
 
 WindowSpace regular_space(const Windows& w, IntArrayRef sizes) {
+  check_dims(w.op, w.dims);
   const IntList kernel = spread(w, w.kernel, "kernel_size");
   const IntList stride = w.stride.empty() ? kernel : spread(w, w.stride, "stride");
   const IntList padding = spread(w, w.padding, "padding");

@@ -193,11 +193,13 @@ Tensor with_axis_last(const Tensor& tensor, const IntList& shape, const IntList&
 
 }  // namespace
 
-void order_by_stride(const Tensor& tensor, IntList& dims) {
-  std::stable_sort(dims.begin(), dims.end(), [&](int64_t a, int64_t b) {
-    return std::abs(tensor.strides()[static_cast<size_t>(a)]) >
-           std::abs(tensor.strides()[static_cast<size_t>(b)]);
-  });
+void order_by_stride(const Tensor& tensor, size_t rank, IntList& dims) {
+  const auto lead = static_cast<int64_t>(rank) - tensor.dim();
+  const auto stride = [&](int64_t dim) {
+    return dim < lead ? 0 : std::abs(tensor.strides()[static_cast<size_t>(dim - lead)]);
+  };
+  std::stable_sort(dims.begin(), dims.end(),
+                   [&](int64_t a, int64_t b) { return stride(a) > stride(b); });
 }
 
 void RowsBody::launch(const Operator& op, Invocation& inv, const RowPlan& plan) const {
@@ -212,7 +214,7 @@ void RowsBody::launch(const Operator& op, Invocation& inv, const RowPlan& plan) 
   }
   IntList axis_dims = plan.shape.empty() ? IntList() : plan.axis_dims;
   if (!spec_.ordered) {
-    order_by_stride(inv.arguments[roles_.tensors[0]].tensor(), axis_dims);
+    order_by_stride(inv.arguments[roles_.tensors[0]].tensor(), plan.shape.size(), axis_dims);
   }
   std::vector<bool> reduced;
   std::vector<Tensor> held;

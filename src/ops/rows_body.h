@@ -15,8 +15,9 @@ namespace rushlight {
 DType apply_row_type(RowType type, DType input, DType compute, bool named = false);
 IntList reduced_sizes(IntArrayRef shape, IntArrayRef axis_dims, bool keepdim);
 // Where order does not matter, the axis dimensions are taken from the widest stride inwards, so
-// that those of permuted tensors fold too.
-void order_by_stride(const Tensor& tensor, IntList& dims);
+// that those of permuted tensors fold too. The dimensions are of a shape of that rank to which the
+// tensor broadcasts.
+void order_by_stride(const Tensor& tensor, size_t rank, IntList& dims);
 
 // Where the arguments with fixed meanings are; -1: the schema has none.
 struct RowRoles {

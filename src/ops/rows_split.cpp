@@ -106,7 +106,7 @@ ReductionBody::Cut ReductionBody::cut(const Operator& op, const Invocation& inv)
       outer_dims.push_back(i);
     }
   }
-  order_by_stride(input, axis_dims);
+  order_by_stride(input, input.sizes().size(), axis_dims);
   bool folds = true;
   made.operand = row_operand(*input.impl(), input.sizes(), outer_dims, axis_dims, false, &folds);
   for (int64_t dim : outer_dims) {
