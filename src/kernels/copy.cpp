@@ -161,6 +161,15 @@ Tensor as_dtype(const Tensor& source, DType dtype) {
   return made;
 }
 
+Tensor as_truths(const Tensor& source) {
+  if (source.dtype() != DType::Bool) {
+    return source;
+  }
+  return as_dtype(
+      make_view(source, source.sizes(), source.strides(), source.storage_offset(), DType::UInt8),
+      DType::Bool);
+}
+
 Tensor make_filled(IntArrayRef sizes, const Scalar& value, DType dtype, Device device) {
   Tensor made = make_tensor(sizes, dtype, device);
   fill(made, value);

@@ -22,6 +22,9 @@ Tensor contiguous_copy(const Tensor& source);
 Tensor as_contiguous(const Tensor& source);
 // `source` itself where it has the dtype, else a converted contiguous copy.
 Tensor as_dtype(const Tensor& source, DType dtype);
+// `source` itself, save where it is bool: then with bytes 0 and 1. Those of a view of another dtype
+// may be any, and a C++ bool may not.
+Tensor as_truths(const Tensor& source);
 Tensor make_filled(IntArrayRef sizes, const Scalar& value, DType dtype, Device device = {});
 Tensor make_zeros(IntArrayRef sizes, DType dtype, Device device = {});
 

@@ -18,17 +18,17 @@ T fill_element(const loop::KernelArgs* args) {
 }
 
 template <typename T>
-void fill_line(T* to, int64_t to_stride, const T* from, int64_t from_stride, const bool* mask,
+void fill_line(T* to, int64_t to_stride, const T* from, int64_t from_stride, const uint8_t* mask,
                int64_t mask_stride, int64_t count, T value) {
   if (to_stride == 1 && from_stride == 1 && mask_stride == 1) {
     for (int64_t i = 0; i < count; ++i) {
       const T old = from[i];
-      to[i] = mask[i] ? value : old;
+      to[i] = mask[i] != 0 ? value : old;
     }
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    to[i * to_stride] = mask[i * mask_stride] ? value : from[i * from_stride];
+    to[i * to_stride] = mask[i * mask_stride] != 0 ? value : from[i * from_stride];
   }
 }
 
@@ -40,8 +40,8 @@ void fill_rows(const loop::KernelArgs* args, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     fill_line(static_cast<T*>(args->buffers[0]) + row * to[0], to[1],
               static_cast<const T*>(args->buffers[1]) + row * from[0], from[1],
-              static_cast<const bool*>(args->buffers[2]) + row * mask[0], mask[1], args->extents[1],
-              fill_element<T>(args));
+              static_cast<const uint8_t*>(args->buffers[2]) + row * mask[0], mask[1],
+              args->extents[1], fill_element<T>(args));
   }
 }
 
@@ -51,7 +51,7 @@ void fill_flat(const loop::KernelArgs* args, int64_t begin, int64_t end) {
   const int64_t mask = args->strides[2][0];
   fill_line(static_cast<T*>(args->buffers[0]) + begin * args->strides[0][0], args->strides[0][0],
             static_cast<const T*>(args->buffers[1]) + begin * from, from,
-            static_cast<const bool*>(args->buffers[2]) + begin * mask, mask, end - begin,
+            static_cast<const uint8_t*>(args->buffers[2]) + begin * mask, mask, end - begin,
             fill_element<T>(args));
 }
 

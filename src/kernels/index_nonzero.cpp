@@ -11,15 +11,15 @@ namespace {
 
 constexpr int64_t kBlock = 65536;
 
-// The true elements of each block of a contiguous mask.
-std::vector<int64_t> count_blocks(const bool* mask, int64_t numel) {
+// The true elements of each block of a contiguous mask, whose bytes may be any.
+std::vector<int64_t> count_blocks(const uint8_t* mask, int64_t numel) {
   const int64_t blocks = (numel + kBlock - 1) / kBlock;
   std::vector<int64_t> counts(static_cast<size_t>(blocks), 0);
   parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       int64_t count = 0;
       for (int64_t i = b * kBlock; i < std::min(numel, (b + 1) * kBlock); ++i) {
-        count += mask[i] ? 1 : 0;
+        count += mask[i] != 0 ? 1 : 0;
       }
       counts[static_cast<size_t>(b)] = count;
     }
@@ -32,7 +32,7 @@ std::vector<int64_t> count_blocks(const bool* mask, int64_t numel) {
 int64_t count_nonzero(const Tensor& self) {
   const Tensor mask = as_contiguous(as_dtype(self, DType::Bool));
   int64_t total = 0;
-  for (int64_t count : count_blocks(mask.data_ptr<bool>(), mask.numel())) {
+  for (int64_t count : count_blocks(static_cast<const uint8_t*>(mask.data()), mask.numel())) {
     total += count;
   }
   return total;
@@ -40,7 +40,7 @@ int64_t count_nonzero(const Tensor& self) {
 
 Tensor nonzero(const Tensor& self) {
   const Tensor mask = as_contiguous(as_dtype(self, DType::Bool));
-  const bool* values = mask.data_ptr<bool>();
+  const auto* values = static_cast<const uint8_t*>(mask.data());
   std::vector<int64_t> starts = count_blocks(values, mask.numel());
   int64_t total = 0;
   for (int64_t& start : starts) {
@@ -59,7 +59,7 @@ Tensor nonzero(const Tensor& self) {
     for (int64_t b = begin; b < end; ++b) {
       int64_t* row = rows + starts[static_cast<size_t>(b)];
       for (int64_t i = b * kBlock; i < std::min(mask.numel(), (b + 1) * kBlock); ++i) {
-        if (!values[i]) {
+        if (values[i] == 0) {
           continue;
         }
         int64_t rest = i;

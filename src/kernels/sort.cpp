@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "kernels/copy.h"
 #include "kernels/sort_key.h"
 #include "runtime/parallel.h"
 
@@ -65,7 +66,8 @@ void load_entries(const T* row, int64_t length, bool descending,
 
 // Calls body(T{}, row number, row) for each row, in parallel.
 template <typename Body>
-void for_rows(const Tensor& rows, std::string_view op, Body&& body) {
+void for_rows(const Tensor& given, std::string_view op, Body&& body) {
+  const Tensor rows = as_truths(given);
   const int64_t count = rows.size(0);
   const int64_t length = rows.size(1);
   by_real_dtype(rows.dtype(), op, [&]<typename T>(T) {

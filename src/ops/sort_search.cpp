@@ -104,8 +104,10 @@ Tensor search_all(const Tensor& sequence, const Tensor& values, bool out_int32, 
   const Tensor made = make_tensor(values.sizes(), DType::Int64, values.device());
   if (!made.is_meta() && made.numel() != 0) {
     const DType dtype = common_dtype(sequence, values);
-    const Tensor ordered = kernels::as_contiguous(kernels::as_dtype(sequence, dtype));
-    const Tensor wanted = kernels::as_contiguous(kernels::as_dtype(values, dtype));
+    const Tensor ordered =
+        kernels::as_contiguous(kernels::as_truths(kernels::as_dtype(sequence, dtype)));
+    const Tensor wanted =
+        kernels::as_contiguous(kernels::as_truths(kernels::as_dtype(values, dtype)));
     const Tensor given = sorter.defined() ? kernels::as_contiguous(sorter) : Tensor();
     const int64_t length = sequence.sizes().back();
     const int64_t width = sequence.dim() == 1 ? made.numel() : values.sizes().back();
@@ -203,8 +205,9 @@ Tensor is_in(const Tensor& elements, const Tensor& tests, bool, bool invert) {
     return made;
   }
   const DType dtype = common_dtype(elements, tests);
-  const Tensor asked = kernels::as_contiguous(kernels::as_dtype(elements, dtype));
-  const Tensor known = kernels::as_contiguous(kernels::as_dtype(tests, dtype));
+  const Tensor asked =
+      kernels::as_contiguous(kernels::as_truths(kernels::as_dtype(elements, dtype)));
+  const Tensor known = kernels::as_contiguous(kernels::as_truths(kernels::as_dtype(tests, dtype)));
   kernels::by_real_dtype(dtype, "isin", [&]<typename T>(T) {
     std::vector<kernels::Key<T>> keys;
     for (int64_t i = 0; i < known.numel(); ++i) {

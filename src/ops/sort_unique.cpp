@@ -74,7 +74,7 @@ std::vector<int64_t> plain_order(int64_t count) {
 Triple unique_elements(const Tensor& self, bool neighbours, bool inverse, bool counts,
                        std::string_view op) {
   refuse_meta(self, op);
-  const Tensor flat = kernels::as_contiguous(self);
+  const Tensor flat = kernels::as_contiguous(kernels::as_truths(self));
   std::vector<int64_t> order = plain_order(self.numel());
   if (!neighbours && self.numel() != 0) {
     const Tensor sorted = make_tensor({1, self.numel()}, DType::Int64);
@@ -118,7 +118,7 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool neighbours, bool inve
       in_front.push_back(d);
     }
   }
-  const Tensor first = kernels::as_contiguous(views::permute(self, in_front));
+  const Tensor first = kernels::as_contiguous(views::permute(kernels::as_truths(self), in_front));
   const int64_t width = slices == 0 ? 0 : self.numel() / slices;
   if (slices != 0 && width == 0) {
     fail(ErrorKind::Runtime, op,

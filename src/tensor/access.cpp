@@ -11,7 +11,7 @@ namespace {
 Scalar read_scalar(const void* at, DType dtype) {
   switch (dtype) {
     case DType::Bool:
-      return *static_cast<const bool*>(at);
+      return *static_cast<const uint8_t*>(at) != 0;  // a view of other bytes may have any
     case DType::UInt8:
       return *static_cast<const uint8_t*>(at);
     case DType::Int8:
