@@ -43,8 +43,33 @@ void check_cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int
   }
 }
 
+// |a - b|^2 = |a|^2 + |b|^2 - 2 a b, by one product of rows that carry their squares along. Small
+// distances of large rows lose digits, as PyTorch's do. Where a distance is zero, so is its
+// gradient.
+Tensor euclidean_distance(const Tensor& x1, const Tensor& x2) {
+  const Tensor squares1 = sum(square(x1), {-1}, true);
+  const Tensor squares2 = sum(square(x2), {-1}, true);
+  const Tensor left = cat({mul(x1, Scalar(-2)), squares1, ones_like(squares1)}, -1);
+  const Tensor right = cat({x2, ones_like(squares2), squares2}, -1);
+  const Tensor squares = matmul(left, transpose(right, -2, -1));
+  const Tensor none = le(squares, Scalar(0));
+  return masked_fill(sqrt(masked_fill(squares, none, Scalar(1))), none, Scalar(0));
+}
+
+// PyTorch's rule: mode 0 takes a product where either side has more than 25 rows, 1 always.
+bool takes_product(const Tensor& x1, const Tensor& x2, double p, int64_t mode) {
+  constexpr int64_t kFewRows = 25;
+  const bool many = x1.size(-2) > kFewRows || x2.size(-2) > kFewRows;
+  const bool single = x1.dtype() == DType::Float32 || x1.dtype() == DType::Float64;
+  return p == 2 && (mode == 1 || (mode == 0 && many)) && single && x1.dtype() == x2.dtype() &&
+         x1.numel() > 0 && x2.numel() > 0;
+}
+
 Tensor cdist_of(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
   check_cdist(x1, x2, p, mode);
+  if (takes_product(x1, x2, p, mode.value_or(0))) {
+    return euclidean_distance(x1, x2);
+  }
   return last_norm(sub(unsqueeze(x1, -2), unsqueeze(x2, -3)), p);
 }
 

@@ -148,6 +148,17 @@ TEST(Gemm, DeepProductsCrossSlabs) {
   expect_agrees({530, 500, 4200});
 }
 
+// Few sums of many steps are added up in parts.
+TEST(Gemm, LongSumsAgree) {
+  for (const DType dtype : {DType::Float32, DType::Float64, DType::BFloat16}) {
+    for (const Layout layout : {Layout::rows, Layout::columns}) {
+      expect_agrees({1, 1, 200001, dtype, dtype, layout, layout});
+      expect_agrees({1, 5, 140000, dtype, dtype, layout, layout, Layout::rows, 0.5, 0.5, true});
+      expect_agrees({7, 1, 131072, dtype, dtype, layout, layout});
+    }
+  }
+}
+
 // Every element is told of once, when it holds its final value, however the product is made.
 TEST(Gemm, TellsOfEachBlockOnce) {
   struct Size {
@@ -346,7 +357,8 @@ TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   for (const DType dtype : {DType::Float32, DType::Float64, DType::BFloat16}) {
     for (const Shape& shape :
          {Shape{200, 300, 600}, Shape{768, 128, 130}, Shape{17, 900, 400}, Shape{1, 5000, 300},
-          Shape{5000, 1, 300}, Shape{900, 20, 300}, Shape{530, 400, 500}, Shape{480, 200, 1300}}) {
+          Shape{5000, 1, 300}, Shape{900, 20, 300}, Shape{1, 1, 300000}, Shape{1, 3, 150000},
+          Shape{530, 400, 500}, Shape{480, 200, 1300}}) {
       for (const Layout layout : {Layout::rows, Layout::columns}) {
         Matrix a(dtype, shape.m, shape.k, layout);
         Matrix b(dtype, shape.k, shape.n, layout);

@@ -86,6 +86,32 @@ def test_distances():
     assert torch.isfinite(grad).all()
 
 
+@pytest.mark.parametrize("mode", ["use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"])
+def test_euclidean_distances_of_many_rows_and_their_gradients(mode):
+    torch.manual_seed(0)
+    a = torch.randn(2, 40, 7, dtype=torch.float64, requires_grad=True)
+    b = torch.randn(1, 30, 7, dtype=torch.float64, requires_grad=True)
+    with torch.no_grad():
+        b[0, :5] = a[0, :5]
+    got = torch.cdist(a, b, compute_mode=mode)
+    gaps = a.unsqueeze(-2) - b.unsqueeze(-3)
+    wanted = torch.linalg.vector_norm(gaps, dim=-1)
+    torch.testing.assert_close(got, wanted, rtol=1e-7, atol=1e-6)
+    weights = torch.randn(2, 40, 30, dtype=torch.float64)
+    weights[0, torch.arange(5), torch.arange(5)] = 0
+    grads = torch.autograd.grad((got * weights).sum(), (a, b))
+    expected = torch.autograd.grad((wanted * weights).sum(), (a, b))
+    torch.testing.assert_close(grads, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_distances_of_rows_to_themselves_have_no_gradient_at_zero():
+    x = torch.randn(30, 4, requires_grad=True)
+    distances = torch.cdist(x, x)
+    (grad,) = torch.autograd.grad(distances.sum(), x)
+    assert not grad.isnan().any()
+    assert distances.diagonal().max() < 1e-2
+
+
 def test_bilinear():
     left, right = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0, 5.0]])
     weight = torch.ones(2, 2, 3)
