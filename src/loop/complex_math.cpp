@@ -8,6 +8,9 @@ namespace {
 
 using std::numbers::ln10;
 using std::numbers::ln2;
+using std::numbers::pi;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Expr number(double value, Pair like) {
   return constant(value, like.real.dtype());
@@ -48,9 +51,27 @@ Pair plus_one(Pair z) {
   return {z.real + 1, z.imag};
 }
 
-// magnitude * (cos angle + i sin angle); an angle of 0 stays 0 at infinite magnitudes.
+// At infinities and NaN the functions follow Annex G of the C standard.
+
+Expr signed_like(double size, Expr sign) {
+  return binary(Op::CopySign, constant(size, sign.dtype()), sign);
+}
+
+// Infinite or NaN.
+Expr no_number(Expr x) {
+  return isinf(x) | isnan(x);
+}
+
+Expr is_endless(Pair z) {
+  return isinf(z.real) | isinf(z.imag);
+}
+
+// magnitude * (cos angle + i sin angle); an angle of 0 stays 0 at infinite magnitudes, and one that
+// says nothing leaves magnitudes of 0 and infinity as they are.
 Pair polar(Expr size, Expr angle) {
-  return {size * cos(angle), where(angle == 0, angle, size * sin(angle))};
+  Expr real = where(isinf(size) & no_number(angle), size, size * cos(angle));
+  Expr none = size == 0;
+  return {where(none, 0, real), where(angle == 0, angle, where(none, 0, size * sin(angle)))};
 }
 
 Pair exponential(Pair z) {
@@ -83,23 +104,26 @@ Pair logarithm_plus_one(Pair z) {
 }
 
 Pair square_root(Pair z) {
-  Expr most = max(abs(z.real), abs(z.imag));
   Expr root = sqrt(0.5 * abs(z.real) + 0.5 * hypot(z.real, z.imag));
   Expr other = where(root == 0, abs(z.imag), 0.5 * abs(z.imag) / root);
-  Expr endless = abs(z.imag) == std::numeric_limits<double>::infinity();
+  Expr endless = isinf(z.imag);
   Expr right = z.real >= 0;
-  Expr real = where(endless, most, where(right, root, other));
-  Expr imag = where(endless, most, where(right, other, root));
+  Expr real = where(endless, abs(z.imag), where(right, root, other));
+  Expr imag = where(endless, abs(z.imag), where(right, other, root));
   return {real, binary(Op::CopySign, imag, z.imag)};
 }
 
 Pair hyperbolic_sine(Pair z) {
-  return {sinh(z.real) * cos(z.imag), where(z.imag == 0, z.imag, cosh(z.real) * sin(z.imag))};
+  Expr kept = (z.real == 0) | (isinf(z.real) & no_number(z.imag));
+  return {where(kept, z.real, sinh(z.real) * cos(z.imag)),
+          where(z.imag == 0, z.imag, cosh(z.real) * sin(z.imag))};
 }
 
 Pair hyperbolic_cosine(Pair z) {
-  Expr imag = sinh(z.real) * sin(z.imag);
-  return {cosh(z.real) * cos(z.imag), where((z.imag == 0) | (z.real == 0), z.real * z.imag, imag)};
+  Expr kept = isinf(z.real) & no_number(z.imag);
+  Expr zero = signed_like(0, z.real) * signed_like(1, z.imag);
+  return {where(kept, abs(z.real), cosh(z.real) * cos(z.imag)),
+          where((z.imag == 0) | (z.real == 0), zero, sinh(z.real) * sin(z.imag))};
 }
 
 // Kahan's form; past `far` the real part is 1 in this precision and sinh^2 would overflow.
@@ -113,30 +137,44 @@ Pair hyperbolic_tangent(Pair z) {
   Expr decay = exp(-abs(z.real));
   Expr faint = 4 * (sin(z.imag) * cos(z.imag)) * decay * decay;
   Expr beyond = abs(z.real) > far;
-  return {where(beyond, binary(Op::CopySign, number(1, z), z.real), beta * cosh(x) * s / divisor),
-          where(beyond, where(isinf(z.imag), 0, faint), slope / divisor)};
+  Expr real = where(z.real == 0, z.real, beta * cosh(x) * s / divisor);
+  Expr imag = where(z.imag == 0, z.imag, slope / divisor);
+  return {where(beyond, signed_like(1, z.real), real),
+          where(beyond, where(no_number(z.imag), 0, faint), imag)};
 }
 
 // Kahan: "Branch cuts for complex elementary functions".
 Pair arc_sine(Pair z) {
   Pair below = square_root(one_minus(z));
   Pair above = square_root(plus_one(z));
-  return {binary(Op::Atan2, z.real, below.real * above.real - below.imag * above.imag),
-          asinh(below.real * above.imag - below.imag * above.real)};
+  Expr real = binary(Op::Atan2, z.real, below.real * above.real - below.imag * above.imag);
+  Expr imag = asinh(below.real * above.imag - below.imag * above.real);
+  Expr endless = is_endless(z);
+  Expr direction = where(endless, binary(Op::Atan2, z.real, abs(z.imag)), real);
+  return {where(z.real == 0, z.real, direction),
+          where(endless, signed_like(kInfinity, z.imag), imag)};
 }
 
 Pair arc_cosine(Pair z) {
   Pair below = square_root(one_minus(z));
   Pair above = square_root(plus_one(z));
-  return {2 * binary(Op::Atan2, below.real, above.real),
-          asinh(above.real * below.imag - above.imag * below.real)};
+  Expr real = 2 * binary(Op::Atan2, below.real, above.real);
+  Expr imag = asinh(above.real * below.imag - above.imag * below.real);
+  Expr endless = is_endless(z);
+  Expr direction = where(endless, binary(Op::Atan2, abs(z.imag), z.real), real);
+  return {where(z.real == 0, pi / 2, direction),
+          where(endless, signed_like(kInfinity, -z.imag), imag)};
 }
 
 Pair hyperbolic_arc_cosine(Pair z) {
   Pair below = square_root(minus_one(z));
   Pair above = square_root(plus_one(z));
-  return {asinh(below.real * above.real + below.imag * above.imag),
-          2 * binary(Op::Atan2, below.imag, above.real)};
+  Expr real = asinh(below.real * above.real + below.imag * above.imag);
+  Expr imag = 2 * binary(Op::Atan2, below.imag, above.real);
+  Expr endless = is_endless(z);
+  Expr direction = where(endless, binary(Op::Atan2, z.imag, z.real), imag);
+  return {where(endless, kInfinity, real),
+          where(z.real == 0, signed_like(pi / 2, z.imag), direction)};
 }
 
 // By the magnitude of x, for which the logarithm's argument is not near -1.
@@ -144,8 +182,18 @@ Pair hyperbolic_arc_tangent(Pair z) {
   Expr x = abs(z.real);
   Expr y = z.imag;
   Expr gap = (1 - x) * (1 - x) + y * y;
-  return {binary(Op::CopySign, 0.25 * log1p(4 * x / gap), z.real),
-          0.5 * binary(Op::Atan2, 2 * y, (1 - x) * (1 + x) - y * y)};
+  // Beside 1 the gap, a square, would be lost.
+  Expr beside = gap < (x.dtype() == DType::Float64 ? 1e-290 : 1e-30);
+  Expr near =
+      where(beside, 0.5 * log(hypot(1 + x, y) / hypot(1 - x, y)), 0.25 * log1p(4 * x / gap));
+  Expr imag = 0.5 * binary(Op::Atan2, 2 * y, (1 - x) * (1 + x) - y * y);
+  // Where 1 + z is z, squares would overflow: the real part is that of 1 / z.
+  Expr size = hypot(x, y);
+  Expr real = where(size > (x.dtype() == DType::Float64 ? 0x1p54 : 0x1p25), x / size / size, near);
+  Expr endless = is_endless(z);
+  Expr quarter = where(isnan(y), y, signed_like(pi / 2, y));
+  return {binary(Op::CopySign, where(endless | (x == 0), 0, real), z.real),
+          where(endless, quarter, imag)};
 }
 
 // Zero to a power with a positive real part is zero, and to the power of zero one.

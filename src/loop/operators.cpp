@@ -99,6 +99,12 @@ Expr rsqrt(Expr x) {
   return 1 / sqrt(x);
 }
 Expr sigmoid(Expr x) {
+  if (is_complex(x.dtype())) {
+    // By the exponential that does not overflow: infinity over infinity is NaN.
+    Expr right = real(x) >= 0.0;
+    Expr small = exp(where(right, -x, x));
+    return where(right, 1.0, small) / (1.0 + small);
+  }
   return 1 / (1 + exp(-x));
 }
 Expr isinf(Expr x) {

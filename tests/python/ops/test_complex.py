@@ -1,5 +1,7 @@
 """Arithmetic on complex numbers: values, dtypes, gradients, mistakes."""
 
+import math
+
 import numpy
 import pytest
 import rushlight as torch
@@ -322,3 +324,18 @@ def test_gradients_of_logaddexp_with_any_gap(gap):
     first, second = torch.autograd.grad(total, (a, b), create_graph=True)
     close((first + second).detach(), torch.ones(4, dtype=a.dtype).numpy())
     assert all(torch.isfinite(x).all() for x in torch.autograd.grad(first.real.sum(), (a, b)))
+
+
+def test_functions_where_numbers_end():
+    inf = math.inf
+    z = torch.tensor([complex(-inf, inf), complex(0, inf), complex(inf, 0), complex(inf, inf)])
+    assert torch.exp(z)[0].item() == 0
+    assert torch.atanh(z).imag.tolist() == pytest.approx([math.pi / 2] * 4)
+    assert torch.asin(z).real.tolist() == pytest.approx([-math.pi / 4, 0, math.pi / 2, math.pi / 4])
+    assert torch.acos(z).real.tolist() == pytest.approx(
+        [0.75 * math.pi, math.pi / 2, 0, math.pi / 4]
+    )
+    tails = torch.sigmoid(torch.tensor([-100 + 1e-30j, complex(inf, inf)]))
+    assert tails.tolist() == pytest.approx([0, 1])
+    assert torch.atanh(torch.tensor(1 + 1e-30j)).real.item() == pytest.approx(34.885, rel=1e-4)
+    assert torch.atan(torch.tensor(1e30j)).imag.item() == pytest.approx(1e-30)
