@@ -9,6 +9,7 @@
 #include "ops/promotion.h"
 #include "ops/reads_result.h"
 #include "ops/rows.h"
+#include "tensor/scalar_range.h"
 
 namespace rushlight {
 
@@ -30,6 +31,9 @@ void expect_whole_power(const Invocation& inv) {
   if (power.is_integral(false) && power.to_int() < 0) {
     fail(ErrorKind::Runtime, "pow", "Integers to negative integer powers are not allowed.");
   }
+  if (power.is_integral(false) && base.tensor().dtype() != DType::Bool) {
+    check_fits(power, base.tensor().dtype());
+  }
 }
 
 bool floating(Elementwise& e) {
@@ -38,15 +42,25 @@ bool floating(Elementwise& e) {
 
 // Of every call, as kernels are kept for all values of alpha.
 void check_alpha(const Invocation& inv) {
-  if (inv.arguments[2].tag() != Value::Tag::Float) {
+  const Value& given = inv.arguments[2];
+  if (given.tag() == Value::Tag::Int) {
     return;
   }
   Promotion promotion;
   promotion.add(inv.arguments[0]);
   promotion.add(inv.arguments[1]);
-  if (is_integral(promotion.result(), false)) {
+  const DType dtype = promotion.result();
+  const Scalar alpha = given.to_scalar();
+  if (alpha.is_boolean() && dtype != DType::Bool) {
+    fail(ErrorKind::Runtime, inv.op->name(), "Boolean alpha only supported for Boolean results.");
+  }
+  if (is_integral(dtype, true) && !alpha.is_integral(true)) {
     fail(ErrorKind::Runtime, inv.op->name(),
          "For integral input tensors, argument alpha must not be a floating point number.");
+  }
+  if (alpha.is_complex() && !is_complex(dtype)) {
+    fail(ErrorKind::Runtime, inv.op->name(),
+         "For non-complex input tensors, argument alpha must not be a complex number.");
   }
 }
 
@@ -141,9 +155,42 @@ void multiply_gradient(Gradient& g) {
 
 Expr power(Elementwise& e) {
   if (e.dtype() == DType::Bool) {
+    if (is_number(e.attribute(1))) {  // x^1 is x, x^0 is 1
+      return e.in(0) | loop::unary(loop::Op::Not, e.in(1));
+    }
     fail(ErrorKind::NotImplemented, "pow", "\"pow\" not implemented for 'Bool'");
   }
   return loop::pow(e.in(0), e.in(1));
+}
+
+// A half is a float whose last bits are 0: its neighbours lie a unit of those bits away. A float16
+// below 2^-14 is a multiple of 2^-24.
+Expr next_after(Elementwise& e) {
+  Expr from = e.in(0);
+  const DType kind = e.promoted();
+  if (!is_reduced_floating(kind)) {
+    return loop::binary(loop::Op::NextAfter, from, e.in(1));
+  }
+  const bool is_float16 = kind == DType::Float16;
+  const auto with_sign = [](double size, Expr sign) {
+    return loop::binary(loop::Op::CopySign, loop::constant(size, DType::Float32), sign);
+  };
+  const double tick = is_float16 ? 0x1p-24 : 0x1p-133;
+  Expr toward = loop::cast(e.in(1), kind);
+  Expr away = loop::where(from > 0.0, from<toward, from> toward);
+  Expr unit = loop::constant_int(is_float16 ? 0x2000 : 0x10000, DType::Int32);
+  Expr bits = loop::bitcast(from, DType::Int32);
+  Expr stepped = loop::bitcast(loop::select(away, bits + unit, bits - unit), DType::Float32);
+  if (is_float16) {
+    Expr size = loop::abs(from);
+    Expr fine = (size < 0x1p-14) | ((size == 0x1p-14) & loop::unary(loop::Op::Not, away));
+    Expr step = with_sign(tick, from);
+    stepped = loop::where(fine, loop::where(away, from + step, from - step), stepped);
+    stepped = loop::where(loop::isinf(from), with_sign(65504, from), stepped);
+  }
+  Expr next = loop::where(from == 0.0, with_sign(tick, toward), stepped);
+  next = loop::where(from == toward, toward, next);
+  return loop::where(loop::isnan(from) | loop::isnan(toward), from + toward, next);
 }
 
 Expr log_add_exp(Elementwise& e, bool base2) {
@@ -162,20 +209,13 @@ Expr log_add_exp(Elementwise& e, bool base2) {
   return loop::where(a == b, a + (base2 ? 1.0 : 0.6931471805599453), sum);
 }
 
-// exp(z) / (1 + exp(z)) by the exponential that does not overflow.
-Expr complex_sigmoid(Expr z) {
-  Expr right = loop::real(z) >= 0.0;
-  Expr small = loop::exp(loop::where(right, -z, z));
-  return loop::where(right, 1.0, small) / (1.0 + small);
-}
-
 // Equal infinities share the gradient, as all equal arguments do.
 Expr log_add_exp_share(Elementwise& e) {
   Expr a = e.in(1);
   Expr b = e.in(2);
   Expr equal = (a == b) & (loop::abs(a) == HUGE_VAL);
   Expr gap = loop::where(equal, 0.0, a - b) * e.scalar(3);
-  return e.in(0) * (is_complex(e.dtype()) ? complex_sigmoid(gap) : loop::sigmoid(gap));
+  return e.in(0) * loop::sigmoid(gap);
 }
 
 void log_add_exp_gradient(Gradient& g, double log_base) {
@@ -384,9 +424,7 @@ RUSHLIGHT_OPERATORS(binary) {
                   }));
   op("nextafter(Tensor self, Tensor other) -> Tensor", kUnary)
       .doc("The next value after self toward other.")
-      .elementwise(
-          Rule::Promote,
-          [](Elementwise& e) { return loop::binary(loop::Op::NextAfter, e.in(0), e.in(1)); })
+      .elementwise(Rule::Promote, next_after)
       .gradient("self other",
                 [](Gradient& g) {
                   if (g.needs(0)) {

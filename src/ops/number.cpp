@@ -47,8 +47,8 @@ Tensor of_integers(const Tensor& self, const Tensor& other, std::string_view op,
          scalar_type_name(dtype), "'");
   }
   const IntList shape = broadcast_shapes(self.sizes(), other.sizes(), op);
-  const Tensor a = contiguous(to(expand(self, shape), DType::Int64));
-  const Tensor b = contiguous(to(expand(other, shape), DType::Int64));
+  const Tensor a = contiguous(to(to(expand(self, shape), dtype), DType::Int64));
+  const Tensor b = contiguous(to(to(expand(other, shape), dtype), DType::Int64));
   const Tensor made = make_tensor(shape, DType::Int64, a.device());
   if (!made.is_meta()) {
     const auto* left = static_cast<const int64_t*>(a.data());

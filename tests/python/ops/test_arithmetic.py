@@ -221,3 +221,71 @@ def test_a_float_alpha_of_integers_after_a_whole_one(function):
     with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
         function(x, 2, alpha=3.5)
     assert function(x, 2.0, alpha=0.5).is_floating_point()
+
+
+def test_alpha_is_checked_in_each_call():
+    x = torch.tensor([1, 2])
+    flags = x > 1
+    for function in (torch.add, torch.sub, torch.rsub):
+        assert function(x, x, alpha=2).dtype == torch.int64  # the kernel exists from here on
+        for empty in (x, x[:0]):
+            with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+                function(empty, empty, alpha=2.5)
+        with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean results"):
+            function(x, x, alpha=True)
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        torch.add(flags, flags, alpha=0.5)
+    with pytest.raises(RuntimeError, match="alpha must not be a complex number"):
+        torch.add(x / 2, x, alpha=1j)
+    assert torch.add(flags, flags, alpha=True).tolist() == [False, True]
+    assert torch.add(x, 1j, alpha=2j).tolist() == [-1, 0]
+
+
+def test_bools_to_the_power_of_a_bool():
+    flags = torch.tensor([True, False])
+    assert torch.pow(flags, True).tolist() == [True, False]
+    assert torch.pow(flags, False).tolist() == [True, True]
+    assert torch.pow(flags, 2).dtype == torch.int64
+    with pytest.raises(RuntimeError, match="converted to type uint8_t without overflow"):
+        torch.pow(torch.ones(2, dtype=torch.uint8), 300)
+
+
+def test_nextafter_steps_by_units_of_bfloat16():
+    x = torch.tensor([1.0, 1.0, math.inf, 0.0, -1.0, 2.0, 3.0, math.nan], dtype=torch.bfloat16)
+    y = torch.tensor([2.0, 0.0, 0.0, -1.0, 0.0, -math.inf, 3.0, 1.0])
+    least = -(2.0**-133)
+    wanted = [1 + 2**-7, 1 - 2**-8, torch.finfo(x.dtype).max, least, 2**-8 - 1, 2 - 2**-7, 3.0]
+    made = torch.nextafter(x, y.bfloat16())
+    assert made.dtype == torch.bfloat16
+    assert made.tolist()[:-1] == wanted and math.isnan(made[-1].item())
+    assert torch.nextafter(x[:2], torch.tensor(0.3)).tolist() == [1 - 2**-8] * 2
+    most = torch.tensor([torch.finfo(x.dtype).max], dtype=x.dtype)
+    assert torch.nextafter(most, torch.tensor(math.inf)).item() == math.inf
+
+
+def test_nextafter_steps_by_units_of_float16():
+    least, tick = 2.0**-14, 2.0**-24
+    pairs = {
+        (1.0, 2.0): 1 + 2**-10,
+        (1.0, 0.0): 1 - 2**-11,
+        (math.inf, 0.0): 65504.0,
+        (65504.0, math.inf): math.inf,
+        (0.0, -1.0): -tick,
+        (least, 0.0): least - tick,
+        (least, 1.0): least + tick,
+        (tick, 0.0): 0.0,
+        (2.0, -math.inf): 2 - 2**-10,
+        (-1.0, 0.0): 2**-11 - 1,
+        (-least / 2, -1.0): -least / 2 - tick,
+        (3.0, 3.0): 3.0,
+    }
+    x, y = torch.tensor(list(pairs)).half().unbind(1)
+    made = torch.nextafter(x, y)
+    assert made.dtype == torch.float16 and made.tolist() == list(pairs.values())
+    assert math.isnan(torch.nextafter(x[:1], torch.tensor(math.nan)).item())
+
+
+def test_divisors_are_those_of_the_promoted_dtype():
+    bytes_ = torch.tensor([9, 200], dtype=torch.uint8)
+    assert torch.gcd(torch.tensor(-3), bytes_).tolist() == [1, 1]  # -3 is 253
+    assert torch.lcm(torch.tensor(-3), bytes_).tolist() == [229, 168]
