@@ -10,6 +10,7 @@
 #include "ops/operator.h"
 #include "ops/output_rule.h"
 #include "ops/promotion.h"
+#include "tensor/scalar_range.h"
 
 namespace rushlight {
 
@@ -401,9 +402,14 @@ Tensor addbmm_of(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
                  Scalar alpha) {
   const bool integers = is_integral(self.dtype(), true);
   const auto taken = [&](const Scalar& x) { return integers ? Scalar(x.to_int()) : x; };
+  if (self.dtype() != batch2.dtype()) {
+    fail(ErrorKind::Runtime, "addbmm", "self and mat2 must have the same dtype, but got ",
+         scalar_type_name(self.dtype()), " and ", scalar_type_name(batch2.dtype()));
+  }
   const Tensor sums = sum(bmm(batch1, batch2), {0}, false, self.dtype());
+  const Tensor base = expand(self, sums.sizes());
   const Tensor product = scaled(sums, taken(alpha));
-  return taken(beta) == Scalar(0) ? product : add(scaled(self, taken(beta)), product);
+  return taken(beta) == Scalar(0) ? product : add(scaled(base, taken(beta)), product);
 }
 
 // The in-place form gives a smaller argument the shape of the sum.
@@ -497,15 +503,18 @@ RUSHLIGHT_OPERATORS(matmul) {
       .doc("beta * self + alpha * outer(vec1, vec2).")
       .composition([](const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar beta,
                       Scalar alpha) -> Tensor {
-        if (is_integral(self.dtype(), true) &&
-            (!beta.is_integral(true) || !alpha.is_integral(true))) {
+        const DType dtype = promote(self.dtype(), promote(vec1.dtype(), vec2.dtype()));
+        if (is_integral(dtype, true) && (!beta.is_integral(true) || !alpha.is_integral(true))) {
           fail(ErrorKind::Runtime, "addr", "For integral input tensors, argument ",
                beta.is_integral(true) ? "alpha" : "beta", " must not be a floating point number.");
         }
-        Tensor whole = outer(vec1, vec2);
-        DType dtype = result_type(self, whole);  // numbers do not widen truth values
-        Tensor product = scaled(whole, alpha);
-        return to(beta == Scalar(0) ? product : add(scaled(self, beta), product), dtype);
+        check_fits(beta, dtype);
+        check_fits(alpha, dtype);
+        const Tensor whole = outer(to(vec1, dtype), to(vec2, dtype));
+        const Tensor base = expand(to(self, dtype), whole.sizes());
+        const Tensor product = scaled(whole, alpha);
+        // Numbers do not widen truth values.
+        return to(beta == Scalar(0) ? product : add(scaled(base, beta), product), dtype);
       })
       .casts_out()
       .node("AddrBackward0");
