@@ -186,7 +186,7 @@ Tensor tensorinv_of(const Tensor& self, int64_t ind) {
   }
   auto [inverse, info] = linalg_inv_ex(matrix, false);
   if (!info.is_meta() && info.item<int>() != 0) {
-    fail(ErrorKind::Runtime, "", "Failed to invert the input tensor, because it is singular.");
+    fail(ErrorKind::LinAlg, "", "Failed to invert the input tensor, because it is singular.");
   }
   return reshape(inverse, shape);
 }

@@ -281,6 +281,10 @@ Tensor multi_dot_of(const TensorList& given) {
 }
 
 Tensor vander_of(const Tensor& given, std::optional<int64_t> columns) {
+  if (given.dtype() == DType::Bool) {
+    fail(ErrorKind::Runtime, "",
+         "linalg.vander supports floating point, complex, and integer tensors, but got Bool");
+  }
   const Tensor x = given.dim() == 0 ? unsqueeze(given, 0) : given;
   const int64_t n = columns.value_or(x.size(-1));
   if (n <= 1) {
@@ -340,6 +344,16 @@ RUSHLIGHT_OPERATORS(norm) {
   op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", kFunction | kOut)
       .doc("The inner products along a dimension.")
       .composition([](const Tensor& x, const Tensor& y, int64_t dim) -> Tensor {
+        if (!x.is_floating_point() && !x.is_complex()) {
+          fail(ErrorKind::Runtime, "linalg.vecdot",
+               "Expected a floating point or complex tensor as input. Got ",
+               scalar_type_name(x.dtype()));
+        }
+        if (x.dtype() != y.dtype()) {
+          fail(ErrorKind::Runtime, "linalg.vecdot",
+               "Expected x and y to have the same dtype, but found x of type ",
+               scalar_type_name(x.dtype()), " and y of type ", scalar_type_name(y.dtype()));
+        }
         const Tensor product = mul(conj(x), y);
         return sum(product, {dim}, false, product.dtype());
       })

@@ -175,3 +175,18 @@ def test_not_a_number_ends() -> None:
 def test_errors(call: object, text: str) -> None:
     with pytest.raises(RuntimeError, match=text):
         call()
+
+
+def test_dtypes_of_inner_products_and_powers():
+    line = torch.tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="vecdot: Expected a floating point or complex.* Long"):
+        torch.linalg.vecdot(line.long(), line.long())
+    with pytest.raises(RuntimeError, match="x of type Float and y of type Double"):
+        torch.linalg.vecdot(line, line.double())
+    with pytest.raises(RuntimeError, match="vander supports .* but got Bool"):
+        torch.linalg.vander(line > 1)
+
+
+def test_an_inverse_that_is_none_is_an_error_of_linalg():
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        torch.linalg.tensorinv(torch.zeros(2, 2), ind=1)
