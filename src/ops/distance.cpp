@@ -87,6 +87,9 @@ Tensor pdist_of(const Tensor& self, double p) {
   if (n <= 1) {
     return reshape(narrow(self, 0, 0, 0), {0});
   }
+  if (self.size(1) == 0) {
+    return zeros({n * (n - 1) / 2}, self.options());
+  }
   const Tensor pairs = triu_indices(n, n, 1, TensorOptions(self.device()));
   return last_norm(
       sub(index_select(self, 0, select(pairs, 0, 0)), index_select(self, 0, select(pairs, 0, 1))),

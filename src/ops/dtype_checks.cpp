@@ -88,6 +88,19 @@ void expect_lerp_dtypes(const Invocation& inv) {
   expect_first_dtype(inv, [&](size_t i) { return i == 2 && inv.arguments[2].impl()->rank == 0; });
 }
 
+void check_parameter_dtype(std::string_view op, DType input, const Tensor& parameter) {
+  const bool wide =
+      is_reduced_floating(input) && parameter.defined() && parameter.dtype() == DType::Float32;
+  if (!parameter.defined() || parameter.dtype() == input || wide) {
+    return;
+  }
+  const std::string expected = input == DType::Float32
+                                   ? "expect parameter to have scalar type of Float"
+                                   : "all inputs must share same datatype";
+  fail(ErrorKind::Runtime, op, "mixed dtype (CPU): ", expected, ", but got input of ",
+       scalar_type_name(input), " and a parameter of ", scalar_type_name(parameter.dtype()));
+}
+
 void check_norm_dtype(std::string_view op, DType input, std::optional<DType> wanted) {
   if (!wanted) {
     return;

@@ -16,6 +16,8 @@ void expect_one_floating_dtype(const Invocation& inv);
 void expect_lerp_dtypes(const Invocation& inv);
 // The `dtype` of a norm: as real as the input, and no narrower.
 void check_norm_dtype(std::string_view op, DType input, std::optional<DType> wanted);
+// Of normalisations: parameters have the input's dtype, or float32 beside halves.
+void check_parameter_dtype(std::string_view op, DType input, const Tensor& parameter);
 // Of a - b: neither is bool.
 void refuse_bool_difference(const Invocation& inv);
 // Of addcdiv: the divided ones are not both integers.

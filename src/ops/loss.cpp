@@ -45,10 +45,20 @@ struct ClassShape {
   Tensor target;  // with the class dimension put in, size 1
 };
 
+// One sample's class may be a line of one number.
+bool is_line_of_one(const Tensor& self, const Tensor& target) {
+  return self.dim() == 1 && target.dim() == 1 && target.numel() == 1;
+}
+
 ClassShape check_class_target(std::string_view op, const Tensor& self, const Tensor& target,
                               const Tensor& weight, int64_t ignored) {
   if (self.dim() == 0) {
-    fail(ErrorKind::Runtime, op, "input should have at least 1 dimension, got a 0-D tensor");
+    fail(op == "nll_loss" ? ErrorKind::Value : ErrorKind::Index, op,
+         "Expected 1 or more dimensions (got 0)");
+  }
+  if (self.dim() == 1 && target.dim() == 1) {
+    fail(ErrorKind::Value, op,
+         "For 1D input, 1D target must have size 1, but got target size: ", target.numel());
   }
   if (self.dim() > 1 && target.dim() > 0 && self.sizes()[0] != target.sizes()[0]) {
     fail(ErrorKind::Value, op, "Expected input batch_size (", self.sizes()[0],
@@ -167,6 +177,9 @@ Tensor cross_entropy_of(const Tensor& self, const Tensor& target, const Tensor& 
     }
     return cross_entropy_probabilities(self, target, weight, reduction, smoothing);
   }
+  if (is_line_of_one(self, target)) {
+    return cross_entropy_of(self, reshape(target, {}), weight, reduction, ignore_index, smoothing);
+  }
   ClassShape shape = check_class_target("cross_entropy_loss", self, target, weight, ignore_index);
   Tensor weights;
   if (weight.defined()) {
@@ -197,6 +210,9 @@ Tensor cross_entropy_of(const Tensor& self, const Tensor& target, const Tensor& 
 
 Tensor nll_loss_of(const Tensor& self, const Tensor& target, const Tensor& weight,
                    int64_t reduction, int64_t ignore_index) {
+  if (is_line_of_one(self, target)) {
+    return nll_loss_of(self, reshape(target, {}), weight, reduction, ignore_index);
+  }
   ClassShape shape = check_class_target("nll_loss", self, target, weight, ignore_index);
   Tensor counted = ne(target, Scalar(ignore_index));
   Tensor index = masked_fill(target, logical_not(counted), Scalar(0));
@@ -444,9 +460,11 @@ RUSHLIGHT_OPERATORS(loss) {
       .doc("Kullback-Leibler divergence of log-probabilities from targets.")
       .composition([](const Tensor& self, const Tensor& target, int64_t reduction,
                       bool log_target) -> Tensor {
+        if (is_integral(self.dtype(), true) || is_integral(target.dtype(), true)) {
+          fail(ErrorKind::Runtime, "kl_div", "Integral inputs not supported.");
+        }
         return reduce_loss(_kl_div(self, target, log_target), reduction);
-      })
-      .check(expect_floating);
+      });
 }
 
 }  // namespace rushlight

@@ -148,18 +148,21 @@ Expr soft_margin_share(Elementwise& e) {
   return -e.in(0) * (e.in(2) * loop::sigmoid(-(e.in(1) * e.in(2))));
 }
 
+void check_rows(std::string_view op, const Tensor& self) {
+  if (self.dim() > 2 || (self.dim() != 0 && self.size(-1) == 0)) {
+    fail(ErrorKind::Runtime, op,
+         "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
+         self.sizes());
+  }
+}
+
 Tensor multi_margin(const Tensor& self, const Tensor& target, Scalar p, Scalar margin,
                     const Tensor& weight, int64_t reduction) {
   constexpr const char* kName = "multi_margin_loss";
   if (!(p == Scalar(1)) && !(p == Scalar(2))) {
     fail(ErrorKind::Runtime, kName, "only p == 1 and p == 2 supported");
   }
-  if (self.dim() > 2 || self.numel() == 0) {
-    fail(ErrorKind::Runtime, kName,
-         "Expected non-empty vector or matrix with optional 0-dim batch "
-         "size, but got: ",
-         self.sizes());
-  }
+  check_rows(kName, self);
   Tensor x = self.dim() == 2 ? self : reshape(self, {1, -1});
   int64_t rows = x.sizes()[0];
   int64_t classes = x.sizes()[1];
@@ -189,13 +192,10 @@ Tensor multi_margin(const Tensor& self, const Tensor& target, Scalar p, Scalar m
 
 Tensor multilabel_margin(const Tensor& self, const Tensor& target, int64_t reduction) {
   constexpr const char* kName = "multilabel_margin_loss";
-  if (self.dim() > 2 || self.numel() == 0) {
-    fail(ErrorKind::Runtime, kName,
-         "Expected non-empty vector or matrix with optional 0-dim batch "
-         "size, but got: ",
-         self.sizes());
-  }
-  if (!(self.sizes() == target.sizes())) {
+  check_rows(kName, self);
+  const bool fits = self.sizes() == target.sizes() || (self.dim() < 2 && target.dim() < 2 &&
+                                                       self.numel() == 1 && target.numel() == 1);
+  if (!fits) {
     fail(ErrorKind::Runtime, kName, "inconsistent target size: ", target.sizes(),
          " for input of size: ", self.sizes());
   }

@@ -172,6 +172,10 @@ void check_normalized(std::string_view op, const Tensor& input, IntArrayRef shap
   bool fits = sizes.size() >= shape.size() &&
               IntArrayRef(sizes.data() + (sizes.size() - shape.size()), shape.size()) == shape;
   if (!fits) {
+    if (op == "rms_norm" && sizes.size() < shape.size()) {
+      fail(ErrorKind::Value, op, "Input tensor must have at least ", shape.size() + 0,
+           " dimensions, but got ", sizes.size() + 0);
+    }
     fail(ErrorKind::Runtime, op, "Given normalized_shape=", shape, ", expected input with shape ",
          "[*, ", cat(shape).substr(1), ", but got input of size", sizes);
   }
@@ -216,6 +220,8 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_of(const Tensor& input, Int
 Tensor layer_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weight,
                      const Tensor& bias, double eps, bool) {
   check_normalized("layer_norm", input, shape, weight, bias);
+  check_parameter_dtype("layer_norm", input.dtype(), weight);
+  check_parameter_dtype("layer_norm", input.dtype(), bias);
   size_t count = shape.size();
   auto [out, mean_of, rstd] = _layer_norm(
       flatten_last(input, count), weight.defined() ? flatten_last(weight, count) : weight,
@@ -273,6 +279,7 @@ Tensor group_norm_of(const Tensor& input, int64_t groups, const Tensor& weight, 
            "the number of channels in input, but got ",
            name, " of shape ", parameter->sizes(), " and input of shape ", input.sizes());
     }
+    check_parameter_dtype("group_norm", input.dtype(), *parameter);
   }
   int64_t group_size = input.numel() == 0 ? 0 : input.numel() / (input.sizes()[0] * groups);
   Tensor rows = reshape(input, {input.sizes()[0], groups, group_size});
@@ -281,7 +288,8 @@ Tensor group_norm_of(const Tensor& input, int64_t groups, const Tensor& weight, 
   IntList shape(static_cast<size_t>(input.dim()), 1);
   shape[1] = channels;
   out = weight.defined() ? mul(out, reshape(weight, shape)) : out;
-  return bias.defined() ? add(out, reshape(bias, shape)) : out;
+  out = bias.defined() ? add(out, reshape(bias, shape)) : out;
+  return to(out, input.dtype());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <rushlight/generated/functions.h>
 
+#include "ops/dtype_checks.h"
 #include "ops/operator.h"
 #include "ops/wide_gradient.h"
 
@@ -47,6 +48,9 @@ int64_t check_input(std::string_view op, const Tensor& input, const Affine& affi
   check_channels(op, "bias", affine.bias, channels);
   check_channels(op, "running_mean", running_mean, channels);
   check_channels(op, "running_var", running_var, channels);
+  for (const Tensor* parameter : {&affine.weight, &affine.bias, &running_mean, &running_var}) {
+    check_parameter_dtype(op, input.dtype(), *parameter);
+  }
   return channels;
 }
 

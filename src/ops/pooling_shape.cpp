@@ -148,7 +148,8 @@ WindowSpace adaptive_space(std::string_view op, int dims, IntArrayRef sizes, Int
     fail(ErrorKind::Runtime, "", op, ": Expected ", dims + 1, "D or ", dims + 2,
          "D tensor, but got ", sizes);
   }
-  for (int64_t d = rank == dims + 2 ? 1 : 0; d < rank; ++d) {
+  // Averages of no channels are none.
+  for (int64_t d = op.starts_with("adaptive_avg") ? rank - dims : 1; d < rank; ++d) {
     if (sizes[static_cast<size_t>(d)] == 0) {
       fail(ErrorKind::Runtime, "", op,
            ": Expected input to have non-zero size for non-batch dimensions, but input has sizes ",

@@ -51,6 +51,10 @@ Tensor pad_constant(const Tensor& self, IntArrayRef pad, Scalar value) {
            "Check dimension ",
            d, " of your input.");
     }
+    if (size + std::min<int64_t>(own.before, 0) + std::min<int64_t>(own.after, 0) < 0) {
+      fail(ErrorKind::Runtime, "pad", "narrow(): length must be non-negative: dimension ", d,
+           " of size ", size, " is cut by ", own.before, " and ", own.after);
+    }
     size = padded;
   }
   Tensor made = kernels::make_filled(sizes, value, self.dtype(), self.device());
@@ -81,7 +85,7 @@ int64_t source_index(int64_t at, int64_t size, Mode mode) {
   return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
 }
 
-void check_border(const Tensor& self, int64_t dim, Padding own, Mode mode, IntArrayRef pad) {
+void check_border(const Tensor& self, int64_t dim, Padding own, Mode mode) {
   const int64_t size = self.size(dim);
   if (mode == Mode::Reflect && (own.before >= size || own.after >= size)) {
     fail(ErrorKind::Runtime, "pad",
@@ -92,20 +96,29 @@ void check_border(const Tensor& self, int64_t dim, Padding own, Mode mode, IntAr
   if (mode == Mode::Circular && (own.before > size || own.after > size)) {
     fail(ErrorKind::Runtime, "pad", "Padding value causes wrapping around more than once.");
   }
-  if (mode == Mode::Replicate && size == 0) {
-    fail(ErrorKind::Runtime, "pad", "Expected ", pad.size() + 0,
-         "D or batch mode tensor with "
-         "possibly 0 batch size and other non-zero dimensions for input, but got: ",
-         self.sizes());
-  }
   if (size + own.before + own.after < (mode == Mode::Circular ? 0 : 1)) {
     fail(ErrorKind::Runtime, "pad", "input (size ", size, ") of dimension ", dim,
          " is too small for padding (", own.before, ", ", own.after, ")");
   }
 }
 
+// Only the batch may be empty.
+void check_border_shape(const Tensor& self, int64_t pairs) {
+  for (int64_t d = self.dim() > pairs + 1 ? 1 : 0; d < self.dim(); ++d) {
+    if (self.size(d) == 0) {
+      fail(ErrorKind::Runtime, "pad", "Expected ", pairs + 1, "D or ", pairs + 2,
+           "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+           "input, but got: ",
+           self.sizes());
+    }
+  }
+}
+
 // One index_select a padded dimension, so the gradient adds up what was repeated.
 Tensor pad_border(const Tensor& self, IntArrayRef pad, Mode mode) {
+  if (mode != Mode::Circular) {
+    check_border_shape(self, static_cast<int64_t>(pad.size()) / 2);
+  }
   Tensor made = self;
   for (int64_t d = self.dim() - 1; d >= 0; --d) {
     Padding own = padding_of(pad, d, self.dim());
@@ -113,7 +126,7 @@ Tensor pad_border(const Tensor& self, IntArrayRef pad, Mode mode) {
     if (!covered) {
       continue;
     }
-    check_border(self, d, own, mode, pad);
+    check_border(self, d, own, mode);
     if (own.before == 0 && own.after == 0) {
       continue;
     }
