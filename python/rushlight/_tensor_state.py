@@ -64,7 +64,8 @@ _c_set_ = Tensor.set_
 
 
 def _set_(self: Tensor, *args: object, **kwargs: object) -> Tensor:
-    """set_(source=None)
+    """set_()
+    set_(source)
     set_(source, storage_offset, size, stride)
 
     Makes the tensor show a tensor's memory, or a storage from an offset, by size and stride.
