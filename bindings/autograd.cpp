@@ -1,6 +1,7 @@
 // Tensor's autograd members.
 #include "autograd.h"
 
+#include "autograd/accumulate_grad.h"
 #include "autograd/meta.h"
 #include "module.h"
 
@@ -200,7 +201,20 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-void fill(PyObject*) {
+// Gives what it was before.
+PyObject* set_layout_enforced(PyObject*, PyObject* on) {
+  const bool before = autograd::grad_layout_enforced();
+  autograd::set_grad_layout_enforced(on == Py_True);
+  return PyBool_FromLong(before);
+}
+
+PyMethodDef functions[] = {
+    {"_set_grad_layout_enforced", set_layout_enforced, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+void fill(PyObject* module) {
+  add_functions(module, functions);
   add_tensor_methods(methods);
   add_tensor_properties(properties);
 }

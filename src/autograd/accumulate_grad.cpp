@@ -54,6 +54,8 @@ bool is_laid_out_like(const Tensor& gradient, const TensorImpl& leaf) {
   return IntArrayRef(leaf.strides) == gradient.strides();
 }
 
+thread_local bool enforces_layout = true;
+
 Tensor first_grad(Tensor gradient, const TensorImpl& leaf) {
   if (thread_state.grad_mode) {
     return ops::clone(gradient);
@@ -61,11 +63,15 @@ Tensor first_grad(Tensor gradient, const TensorImpl& leaf) {
   if (is_wrapper(gradient)) {
     return gradient;
   }
-  if (may_hold_base(gradient) && is_laid_out_like(gradient, leaf)) {
+  const bool fits = !enforces_layout || is_laid_out_like(gradient, leaf);
+  if (may_hold_base(gradient) && fits) {
     gradient = without_base(std::move(gradient));
   }
+  if (!enforces_layout && is_sole_owner(gradient)) {
+    return gradient;
+  }
   const IntList strides = is_dense(leaf) ? leaf.strides : contiguous_strides(leaf.sizes);
-  if (is_sole_owner(gradient) && is_laid_out_like(gradient, leaf)) {
+  if (is_sole_owner(gradient) && fits) {
     // Strides of dimensions of size 1 must not tell who else held the gradient.
     return gradient.strides() == IntArrayRef(strides)
                ? gradient
@@ -77,6 +83,14 @@ Tensor first_grad(Tensor gradient, const TensorImpl& leaf) {
 }
 
 }  // namespace
+
+bool grad_layout_enforced() {
+  return enforces_layout;
+}
+
+void set_grad_layout_enforced(bool enforced) {
+  enforces_layout = enforced;
+}
 
 AccumulateGrad::AccumulateGrad(TensorImpl* leaf) {
   leaf_ = leaf;

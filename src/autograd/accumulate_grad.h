@@ -5,6 +5,11 @@
 
 namespace rushlight::autograd {
 
+// Whether, in this thread, a first gradient that nobody else holds is copied where it is not laid
+// out like its leaf; else it is taken as it lies. On until it is set.
+RUSHLIGHT_API bool grad_layout_enforced();
+RUSHLIGHT_API void set_grad_layout_enforced(bool enforced);
+
 // Owned by the leaf's record and alive as long as the leaf.
 class AccumulateGrad final : public Node {
  public:

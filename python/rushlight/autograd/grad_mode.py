@@ -10,6 +10,7 @@ from rushlight.autograd._context import BareDecoratorContext, DecoratorContext
 
 __all__ = [
     "enable_grad",
+    "enforce_grad_layout_policy",
     "inference_mode",
     "no_grad",
     "set_grad_enabled",
@@ -108,6 +109,30 @@ class set_multithreading_enabled(DecoratorContext):
         pass
 
     def clone(self) -> set_multithreading_enabled:
+        return self.__class__(self.mode)
+
+
+class enforce_grad_layout_policy(DecoratorContext):
+    """Whether gradients become laid out like their leaves, for this thread: at once, and as a
+    context manager until its end. With False, a gradient that nobody else holds is taken as it
+    lies, without a copy.
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        self.mode = enable
+        self.prev = _C._set_grad_layout_enforced(bool(enable))
+
+    def __call__(self, function: Callable) -> Callable:
+        _C._set_grad_layout_enforced(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _C._set_grad_layout_enforced(bool(self.mode))
+
+    def __exit__(self, *_: object) -> None:
+        _C._set_grad_layout_enforced(self.prev)
+
+    def clone(self) -> enforce_grad_layout_policy:
         return self.__class__(self.mode)
 
 

@@ -171,3 +171,24 @@ def test_results_without_gradient_are_written_to_a_leaf(name: str) -> None:
     assert function(*arguments, out=out) is out
     assert out.grad_fn is None and out.requires_grad
     assert torch.equal(out.detach(), function(*arguments).to(torch.float32))
+
+
+def test_gradients_that_need_not_lie_like_their_leaves():
+    leaf = torch.ones(2, 3, requires_grad=True)
+    weight = torch.arange(6.0).reshape(3, 2)
+
+    def stride():
+        leaf.grad = None
+        (leaf.t().contiguous() * weight).sum().backward()
+        assert torch.equal(leaf.grad, weight.t())
+        return leaf.grad.stride()
+
+    policy = torch.autograd.enforce_grad_layout_policy
+    assert stride() == (3, 1)
+    with policy(False):
+        assert stride() == (1, 2)
+        with policy(True):
+            assert stride() == (3, 1)
+        assert stride() == (1, 2)
+    assert stride() == (3, 1)
+    assert policy(False)(stride)() == (1, 2) and stride() == (3, 1)
