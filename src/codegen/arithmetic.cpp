@@ -6,6 +6,7 @@
 #include <string>
 
 #include "codegen/math.h"
+#include "codegen/math_f64.h"
 #include "codegen/math_power.h"
 #include "codegen/math_wide.h"
 
@@ -301,6 +302,11 @@ llvm::Value* Arithmetic::float_divide(Op op, Value* x, Value* y) {
 llvm::Value* Arithmetic::math(Op op, DType dtype, llvm::ArrayRef<Value*> operands) {
   if (dtype == DType::Float32) {
     if (Value* v = inline_math(*this, b_, op, operands)) {
+      return v;
+    }
+  }
+  if (dtype == DType::Float64) {
+    if (Value* v = inline_math_f64(*this, b_, op, operands)) {
       return v;
     }
   }

@@ -22,8 +22,23 @@
 //   erfc           1      [-3.83, 10.06]: 2 below, 0 above; subnormal results included
 //   pow, hypot     1      all, with C's special cases
 //
-// NaN gives NaN. Zeros keep their sign where the function is odd. The other functions, and all f64
-// ones, are calls to runtime/math_helpers.cpp (f32: computed in f64, 1 ULP).
+// Those of the f64 functions (math_f64.h; tests/codegen/math_f64_test.cpp), over all f64 values but
+// as noted. Found: the largest error of 4 million samples.
+//
+//   function       bound  found   function       bound  found   function       bound  found
+//   exp            1.5    1.01    sinh           2      1.65    asin           2      1.59
+//   exp2           2      1.36    cosh           2      1.01    acos           2      1.19
+//   expm1          2      1.01    tanh           2      1.42    atan           2      1.49
+//   log            1.5    0.83    sin            1.5    0.78    atan2          2      1.50
+//   log2           2      1.06    cos            1.5    0.76    asinh          2      1.23
+//   log10          2      0.94    tan            2      0.95    acosh          2      1.13
+//   log1p          2      0.88    erf            2      1.45    atanh          2      0.87
+//   pow            1.5    1.40    erfc           2      1.79    hypot          2      0.96
+//
+// Beyond 1.6e6, sin, cos and tan of f64 are the C library's.
+//
+// NaN gives NaN. Zeros keep their sign where the function is odd. The other functions are calls to
+// runtime/math_helpers.cpp (f32: computed in f64, 1 ULP).
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
