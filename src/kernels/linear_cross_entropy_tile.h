@@ -13,11 +13,17 @@
 #include "kernels/linear_cross_entropy.h"
 #include "kernels/linear_cross_entropy_products.h"
 #include "kernels/scratch.h"
+#include "runtime/per_thread.h"
 
 namespace rushlight {
 
 // Part of the numeric contract: sums over classes are cut here.
 inline constexpr int64_t kClassTile = 128;
+
+// Columns of a panel, at any level.
+inline constexpr int64_t kMostCols = 32;
+
+inline const PerThread<Scratch> loss_rows_scratch;
 
 struct ClassRange {
   int64_t first;
@@ -113,10 +119,11 @@ class ScoreTiles {
     }
     for (int64_t p = 0; p < features; p += kGemmDepth) {
       const int64_t depth = std::min(kGemmDepth, features - p);
+      const T* rows =
+          packed(w.data + p * w.col_stride, w.row_stride, w.col_stride, classes.count, depth);
       for (int64_t i = 0; i < wide_; i += gemm_.cols) {
-        gemm_.strip(classes.count, gemm_.cols, depth, w.data + p * w.col_stride, w.row_stride,
-                    w.col_stride, columns_ + i * features + p * gemm_.cols, gemm_.cols, 1, beta,
-                    tile + i, stride_);
+        gemm_.block(classes.count, gemm_.cols, depth, rows,
+                    columns_ + i * features + p * gemm_.cols, 1, beta, tile + i, stride_);
       }
       beta = 1;
     }
@@ -128,15 +135,15 @@ class ScoreTiles {
     if (products_.over_inputs(classes.count, tile, stride_, beta, out, out_stride)) {
       return;
     }
-    for (int64_t j = 0; j < problem_.features; j += gemm_.cols) {
-      const int64_t cols = std::min<int64_t>(gemm_.cols, problem_.features - j);
-      T old = beta;
-      for (int64_t p = 0; p < rows_; p += kGemmDepth) {
-        gemm_.strip(classes.count, cols, std::min(kGemmDepth, rows_ - p), tile + p, stride_, 1,
-                    packed_rows_ + j * rows_ + p * gemm_.cols, gemm_.cols, 1, old, out + j,
-                    out_stride);
-        old = 1;
+    for (int64_t p = 0; p < rows_; p += kGemmDepth) {
+      const int64_t depth = std::min(kGemmDepth, rows_ - p);
+      const T* rows = packed(tile + p, stride_, 1, classes.count, depth);
+      for (int64_t j = 0; j < problem_.features; j += gemm_.cols) {
+        const int64_t cols = std::min<int64_t>(gemm_.cols, problem_.features - j);
+        gemm_.block(classes.count, cols, depth, rows, packed_rows_ + j * rows_ + p * gemm_.cols, 1,
+                    beta, out + j, out_stride);
       }
+      beta = 1;
     }
   }
 
@@ -145,15 +152,31 @@ class ScoreTiles {
     if (products_.over_classes(classes.count, w, tile, stride_, gemm_.cols, sums)) {
       return;
     }
-    constexpr int64_t kFeatures = 256;
-    for (int64_t f = 0; f < problem_.features; f += kFeatures) {
-      const int64_t count = std::min(kFeatures, problem_.features - f);
-      for (int64_t i = 0; i < wide_; i += gemm_.cols) {
-        gemm_.strip(count, gemm_.cols, classes.count, w.data + f * w.col_stride, w.col_stride,
-                    w.row_stride, tile + i, stride_, 1, 1,
-                    sums + i * problem_.features + f * gemm_.cols, gemm_.cols);
-      }
+    const T* rows = packed(w.data, w.col_stride, w.row_stride, problem_.features, classes.count);
+    alignas(64) T columns[kClassTile * kMostCols];
+    RUSHLIGHT_ASSERT(gemm_.cols <= kMostCols);
+    for (int64_t i = 0; i < wide_; i += gemm_.cols) {
+      const T* panel = panel_of(tile + i, classes.count, columns);
+      gemm_.block(problem_.features, gemm_.cols, classes.count, rows, panel, 1, 1,
+                  sums + i * problem_.features, gemm_.cols);
     }
+  }
+
+  // A panel of the tile's columns, packed.
+  const T* panel_of(const T* tile, int64_t depth, T* out) const {
+    for (int64_t p = 0; p < depth; ++p) {
+      std::copy(tile + p * stride_, tile + p * stride_ + gemm_.cols, out + p * gemm_.cols);
+    }
+    return out;
+  }
+
+  // Rows of a left factor packed for the engine, until the thread packs again.
+  const T* packed(const T* data, int64_t row_stride, int64_t col_stride, int64_t rows,
+                  int64_t depth) const {
+    const int64_t padded_rows = (rows + gemm_.rows - 1) / gemm_.rows * gemm_.rows;
+    T* out = loss_rows_scratch->get<T>(padded_rows * depth);
+    gemm_.pack(kComputeDType<T>, data, row_stride, col_stride, rows, depth, gemm_.rows, out);
+    return out;
   }
 
   T class_weight(int64_t c) const {
