@@ -106,7 +106,7 @@ def _log_softmax(self: Any, dim: int) -> Any:
 
 
 @register_decomposition(aten.rsub)
-def rsub(self: Any, other: Any, *, alpha: float = 1) -> Any:
+def rsub(self: Any, other: Any, alpha: float = 1) -> Any:
     return other - self * alpha
 
 
@@ -182,13 +182,33 @@ def logsumexp(self: Any, dim: list[int], keepdim: bool = False) -> Any:
 
 
 @register_decomposition(aten.addmm)
-def addmm(self: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    return self * beta + torch.mm(mat1, mat2) * alpha
+def addmm(
+    self: Any,
+    mat1: Any,
+    mat2: Any,
+    out_dtype: torch.dtype | None = None,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+) -> Any:
+    product = torch.mm(mat1, mat2) if out_dtype is None else torch.mm(mat1, mat2, out_dtype)
+    return self * beta + product * alpha
 
 
 @register_decomposition(aten.baddbmm)
-def baddbmm(self: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    return self * beta + torch.bmm(batch1, batch2) * alpha
+def baddbmm(
+    self: Any,
+    batch1: Any,
+    batch2: Any,
+    out_dtype: torch.dtype | None = None,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+) -> Any:
+    product = (
+        torch.bmm(batch1, batch2) if out_dtype is None else torch.bmm(batch1, batch2, out_dtype)
+    )
+    return self * beta + product * alpha
 
 
 # ---- Gradients -----------------------------------------------------------------------------------

@@ -27,6 +27,14 @@ def sample(operator):
         return torch.randn(3), torch.randn(2, 4), torch.randn(4, 3)
     if name == "baddbmm":
         return torch.randn(2, 3, 3), torch.randn(2, 3, 4), torch.randn(2, 4, 3)
+    if name == "addmm.dtype":
+        factors = torch.randn(2, 4).bfloat16(), torch.randn(4, 3).bfloat16()
+        return torch.randn(3), *factors, torch.float32
+    if name == "baddbmm.dtype":
+        factors = torch.randn(2, 3, 4).bfloat16(), torch.randn(2, 4, 3).bfloat16()
+        return torch.randn(2, 3, 3), *factors, torch.float32
+    if name == "rsub.Scalar":
+        return torch.randn(3, 4), 2.5, 3
     if name == "masked_fill.Scalar":
         return torch.randn(3, 4), torch.rand(3, 4) > 0.5, 7.0
     count = sum(a.type == "Tensor" for a in operator._schema.arguments)
@@ -72,6 +80,6 @@ def test_tables():
     def product(a, b):
         return a
 
-    assert own == {aten.mm.default: product, aten.bmm.default: product}
+    assert own == dict.fromkeys([aten.mm.default, aten.bmm.default, aten.bmm.dtype], product)
     with pytest.raises(RuntimeError, match="duplicate registrations for aten.mm.default"):
         register_decomposition(aten.mm.default, own)(product)
