@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "kernels/copy.h"
 #include "kernels/element.h"
 #include "ops/iteration.h"
 
@@ -17,18 +16,33 @@ T fill_element(const loop::KernelArgs* args) {
   return value;
 }
 
+// By bits, for branches on elements of a mask are foreseen badly.
 template <typename T>
-void fill_line(T* to, int64_t to_stride, const T* from, int64_t from_stride, const uint8_t* mask,
-               int64_t mask_stride, int64_t count, T value) {
-  if (to_stride == 1 && from_stride == 1 && mask_stride == 1) {
-    for (int64_t i = 0; i < count; ++i) {
-      const T old = from[i];
-      to[i] = mask[i] != 0 ? value : old;
-    }
-    return;
+T chosen(uint8_t mask, T value, T old) {
+  if constexpr (std::is_same_v<T, Bytes16>) {
+    return {chosen(mask, value.low, old.low), chosen(mask, value.high, old.high)};
+  } else {
+    const T all = static_cast<T>(-static_cast<T>(mask != 0));
+    return static_cast<T>((value & all) | (old & ~all));
   }
-  for (int64_t i = 0; i < count; ++i) {
-    to[i * to_stride] = mask[i * mask_stride] != 0 ? value : from[i * from_stride];
+}
+
+// `to` may be `from`: then the compiler knows that they do not overlap otherwise.
+template <typename T>
+void fill_line(T* __restrict to, int64_t to_stride, const T* from, int64_t from_stride,
+               const uint8_t* __restrict mask, int64_t mask_stride, int64_t count, T value) {
+  if (to_stride != 1 || from_stride != 1 || mask_stride != 1) {
+    for (int64_t i = 0; i < count; ++i) {
+      to[i * to_stride] = chosen(mask[i * mask_stride], value, from[i * from_stride]);
+    }
+  } else if (to == from) {
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = chosen(mask[i], value, to[i]);
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = chosen(mask[i], value, from[i]);
+    }
   }
 }
 
@@ -57,8 +71,8 @@ void fill_flat(const loop::KernelArgs* args, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void masked_fill(const Tensor& target, const Tensor& self, const Tensor& mask, Scalar value) {
-  const Tensor number = make_filled({}, value, target.dtype());
+void masked_fill(const Tensor& target, const Tensor& self, const Tensor& mask,
+                 const Tensor& number) {
   if (target.is_meta() || target.numel() == 0) {
     return;
   }

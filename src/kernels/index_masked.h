@@ -4,8 +4,9 @@
 
 namespace rushlight::kernels {
 
-// target = mask ? value : self, broadcast to the target's shape. `mask` is bool, the others of one
-// dtype; `target` may be `self`.
-void masked_fill(const Tensor& target, const Tensor& self, const Tensor& mask, Scalar value);
+// target = mask ? number : self, broadcast to the target's shape. `mask` is bool, the others of one
+// dtype, `number` of one element; `target` may be `self`.
+void masked_fill(const Tensor& target, const Tensor& self, const Tensor& mask,
+                 const Tensor& number);
 
 }  // namespace rushlight::kernels

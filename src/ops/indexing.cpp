@@ -5,6 +5,7 @@
 #include "kernels/index.h"
 #include "kernels/index_masked.h"
 #include "kernels/index_nonzero.h"
+#include "kernels/mask.h"
 #include "ops/gradient.h"
 #include "ops/indexing_space.h"
 #include "ops/operator.h"
@@ -17,7 +18,20 @@
 namespace rushlight {
 namespace {
 
+// Whether one mask of all dimensions is the index.
+bool is_whole_mask(const Tensor& self, const TensorList& indices) {
+  return indices.size() == 1 && indices[0].defined() && is_mask(indices[0]) && self.dim() > 0 &&
+         indices[0].sizes() == self.sizes() && !self.is_meta() && !indices[0].is_meta();
+}
+
+kernels::MaskScan scan_mask(const Tensor& mask) {
+  return kernels::MaskScan(kernels::as_dtype(mask, DType::Bool));
+}
+
 Tensor index_read(const Tensor& self, const TensorList& indices) {
+  if (is_whole_mask(self, indices)) {
+    return kernels::read_masked(self, scan_mask(indices[0]));
+  }
   const IndexingSpace space(self, indices);
   Tensor made = make_tensor(space.result_sizes(), self.dtype(), self.device());
   if (!made.is_meta()) {
@@ -34,10 +48,13 @@ void check_put(const Tensor& self, const TensorList&, const Tensor& values, bool
   }
 }
 
-void put_at(const Tensor& target, const TensorList& indices, const Tensor& values,
-            bool accumulate) {
-  const IndexingSpace space(target, indices);
-  const IntList& sizes = space.result_sizes();
+// `read`, copied where it shares memory with what is written.
+Tensor apart_from(const Tensor& read, const Tensor& written) {
+  return read.storage() == written.storage() ? kernels::contiguous_copy(read) : read;
+}
+
+// `values` as a tensor of the given sizes.
+Tensor given_values(const Tensor& values, const IntList& sizes) {
   // Leading dimensions of size 1 may be more than the target has.
   Tensor given = values;
   while (given.dim() > static_cast<int64_t>(sizes.size()) && given.size(0) == 1) {
@@ -51,13 +68,63 @@ void put_at(const Tensor& target, const TensorList& indices, const Tensor& value
     fail(ErrorKind::Runtime, "", "shape mismatch: value tensor of shape ", values.sizes(),
          " cannot be broadcast to indexing result of shape ", sizes);
   }
+  return views::expand(given, sizes);
+}
+
+// The mask among the indices, where it is the only one and fits the target: with a dimension of
+// size 1 for each of the target behind it, so that it can be broadcast. Else undefined.
+Tensor only_mask(const Tensor& target, const TensorList& indices) {
+  size_t first = 0;
+  while (first < indices.size() && !indices[first].defined()) {
+    ++first;
+  }
+  if (first + 1 != indices.size() || !is_mask(indices[first]) || indices[first].is_meta() ||
+      target.is_meta() || !is_non_overlapping(target.sizes(), target.strides())) {
+    return Tensor();
+  }
+  const int64_t dim = static_cast<int64_t>(first);
+  Tensor mask = indices[first];
+  const int64_t rank = mask.dim();
+  if (rank == 0 || dim + rank > target.dim() ||
+      !(mask.sizes() == target.sizes().subspan(first, static_cast<size_t>(rank)))) {
+    return Tensor();
+  }
+  for (int64_t d = dim + rank; d < target.dim(); ++d) {
+    mask = views::unsqueeze(mask, -1);
+  }
+  return mask;
+}
+
+// x[mask] = number, and x[mask] = values with a mask of all dimensions, need no positions.
+bool put_by_mask(const Tensor& target, const TensorList& indices, const Tensor& values) {
+  Tensor mask = only_mask(target, indices);
+  if (!mask.defined()) {
+    return false;
+  }
+  mask = apart_from(kernels::as_dtype(mask, DType::Bool), target);
+  if (values.numel() == 1) {
+    kernels::masked_fill(target, target, mask, values);
+    return true;
+  }
+  if (!is_whole_mask(target, indices) || !target.is_contiguous()) {
+    return false;
+  }
+  const kernels::MaskScan scan(mask);
+  kernels::write_masked(target, scan, apart_from(given_values(values, {scan.total()}), target));
+  return true;
+}
+
+void put_at(const Tensor& target, const TensorList& indices, const Tensor& values,
+            bool accumulate) {
+  if (!accumulate && put_by_mask(target, indices, values)) {
+    return;
+  }
+  const IndexingSpace space(target, indices);
+  Tensor given = given_values(values, space.result_sizes());
   if (target.is_meta()) {
     return;
   }
-  given = views::expand(given, sizes);
-  if (!space.fits(given) || given.storage() == target.storage()) {
-    given = kernels::contiguous_copy(given);
-  }
+  given = space.fits(given) ? apart_from(given, target) : kernels::contiguous_copy(given);
   kernels::write_indexed(target, given, space.with(given),
                          accumulate ? kernels::Update::Add : kernels::Update::Set);
 }
@@ -89,7 +156,8 @@ void masked_fill_body(Invocation& inv) {
     }
     prepare_written(inv, Overlap::Allow);
   }
-  kernels::masked_fill(inv.results[0].tensor(), self, mask, value);
+  kernels::masked_fill(inv.results[0].tensor(), self, mask,
+                       kernels::make_filled({}, value, self.dtype()));
 }
 
 Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& value) {
@@ -147,19 +215,19 @@ void masked_write(const Tensor& target, const Tensor& mask, const Tensor& source
   if (target.is_meta()) {
     return;
   }
-  const Tensor whole = views::expand(mask, target.sizes());
-  const int64_t count = kernels::count_nonzero(whole);
+  const Tensor whole = apart_from(views::expand(mask, target.sizes()), target);
+  const kernels::MaskScan scan(whole);
+  const int64_t count = scan.total();
   if (source.numel() < count) {
     fail(ErrorKind::Runtime, "masked_scatter",
          "Number of elements of source < number of ones in "
          "mask: ",
          source.numel(), " < ", count);
   }
-  const Tensor flat = kernels::as_contiguous(source);
+  const Tensor flat = apart_from(kernels::as_contiguous(source), target);
   const Tensor taken = make_view(flat, {count}, {1}, flat.storage_offset());
-  if (target.dim() == 0) {
-    put_at(make_view(target, {1}, {1}, target.storage_offset()),
-           {make_view(whole, {1}, {1}, whole.storage_offset())}, taken, false);
+  if (target.is_contiguous()) {
+    kernels::write_masked(target, scan, taken);
   } else {
     put_at(target, {whole}, taken, false);
   }

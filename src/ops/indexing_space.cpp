@@ -7,10 +7,6 @@
 namespace rushlight {
 namespace {
 
-bool is_mask(const Tensor& index) {
-  return index.dtype() == DType::Bool || index.dtype() == DType::UInt8;
-}
-
 void check_mask(const Tensor& mask, const Tensor& self, int64_t first) {
   for (int64_t d = 0; d < mask.dim(); ++d) {
     if (first + d >= self.dim()) {
@@ -25,6 +21,10 @@ void check_mask(const Tensor& mask, const Tensor& self, int64_t first) {
 }
 
 }  // namespace
+
+bool is_mask(const Tensor& index) {
+  return index.dtype() == DType::Bool || index.dtype() == DType::UInt8;
+}
 
 TensorList mask_indices(const Tensor& mask) {
   const Tensor positions = kernels::nonzero(mask);

@@ -41,6 +41,8 @@ class IndexingSpace {
   int64_t count_ = 1;
 };
 
+bool is_mask(const Tensor& index);  // bool, or uint8
+
 // Indices of the true elements of a mask, one int64 tensor a dimension.
 TensorList mask_indices(const Tensor& mask);
 

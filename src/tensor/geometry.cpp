@@ -80,15 +80,38 @@ std::optional<IntList> view_strides(IntArrayRef old_sizes, IntArrayRef old_strid
   return at == -1 ? std::optional<IntList>(strides) : std::nullopt;
 }
 
-bool is_non_overlapping_and_dense(IntArrayRef sizes, IntArrayRef strides) {
+namespace {
+
+// The dimensions by ascending stride, those of a single element last.
+IntList ascending(IntArrayRef sizes, IntArrayRef strides) {
   IntList order(sizes.size(), 0);
   std::iota(order.begin(), order.end(), 0);
   auto rank_of = [&](int64_t d) { return sizes[d] < 2 ? INT64_MAX : strides[d]; };
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     return rank_of(a) != rank_of(b) ? rank_of(a) < rank_of(b) : a < b;
   });
+  return order;
+}
+
+}  // namespace
+
+bool is_non_overlapping(IntArrayRef sizes, IntArrayRef strides) {
+  int64_t reach = 0;  // from the first element to the last one of the dimensions so far
+  for (int64_t d : ascending(sizes, strides)) {
+    if (sizes[d] < 2) {
+      continue;
+    }
+    if (strides[d] <= reach) {
+      return false;
+    }
+    reach += (sizes[d] - 1) * strides[d];
+  }
+  return true;
+}
+
+bool is_non_overlapping_and_dense(IntArrayRef sizes, IntArrayRef strides) {
   int64_t expected = 1;
-  for (int64_t d : order) {
+  for (int64_t d : ascending(sizes, strides)) {
     if (sizes[d] == 0) {
       return true;
     }

@@ -35,6 +35,9 @@ IntList strides_for(IntArrayRef sizes, MemoryFormat format, std::string_view op)
 int64_t reached_bytes(IntArrayRef sizes, IntArrayRef strides, int64_t offset, int64_t item,
                       std::string_view op);
 
+// Whether each element certainly has memory of its own. Some layouts that interleave are not seen.
+bool is_non_overlapping(IntArrayRef sizes, IntArrayRef strides);
+
 // Whether some element is certainly reachable by two indices (an expanded dimension).
 bool has_internal_overlap(const Tensor& tensor);
 
