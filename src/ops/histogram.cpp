@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/copy.h"
+#include "kernels/counting.h"
 #include "ops/missing_gradient.h"
 #include "ops/operator.h"
 
@@ -21,10 +22,14 @@ Tensor histc_of(const Tensor& self, int64_t bins, Scalar min, Scalar max) {
   }
   double low = min.to_double();
   double high = max.to_double();
-  const Tensor flat = reshape(self, {-1});
-  if (low == high && flat.numel() != 0) {
-    low = amin(flat).item().to_double();
-    high = amax(flat).item().to_double();
+  if (self.is_meta()) {
+    return make_tensor({bins}, self.dtype(), self.device());
+  }
+  const DoorGuard guard(0, ~0U);
+  if (low == high && self.numel() != 0) {
+    const auto [least, greatest] = aminmax(self);
+    low = least.item().to_double();
+    high = greatest.item().to_double();
   }
   if (low == high) {
     low -= 1;
@@ -36,12 +41,7 @@ Tensor histc_of(const Tensor& self, int64_t bins, Scalar min, Scalar max) {
   if (low > high) {
     fail(ErrorKind::Runtime, "", "torch.histc: max must be larger than min");
   }
-  const Tensor inside = logical_and(ge(flat, Scalar(low)), le(flat, Scalar(high)));
-  const Tensor kept = masked_select(flat, inside);
-  // Each step rounds to the dtype, which decides between neighbouring bins.
-  const Tensor part = div(mul(sub(kept, Scalar(low)), Scalar(bins)), Scalar(high - low));
-  const Tensor at = clamp(to(part, DType::Int64), Scalar(0), Scalar(bins - 1));
-  return scatter_add(zeros({bins}, self.options()), 0, at, ones(at.sizes(), self.options()));
+  return kernels::count_in_bins(self, bins, low, high);
 }
 
 // The messages of both operators name the general one.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/copy.h"
+#include "kernels/counting.h"
 #include "kernels/element_type.h"
 #include "kernels/index_nonzero.h"
 #include "kernels/sort.h"
@@ -169,33 +170,18 @@ void check_bincount(const Tensor& self, const Tensor& weights, int64_t minlength
 Tensor bincount_of(const Tensor& self, const Tensor& weights, int64_t minlength) {
   check_bincount(self, weights, minlength);
   const Tensor values = kernels::as_contiguous(kernels::as_dtype(self, DType::Int64));
-  const auto* at = values.data_ptr<int64_t>();
-  int64_t size = minlength;
-  for (int64_t i = 0; i < values.numel(); ++i) {
-    if (at[i] < 0) {
-      fail(ErrorKind::Runtime, "", "bincount only supports 1-d non-negative integral inputs.");
-    }
-    size = std::max(size, checked_add(at[i], 1, "bincount"));
+  const auto greatest = static_cast<int64_t>(kernels::greatest_unsigned(values));
+  if (greatest < 0) {
+    fail(ErrorKind::Runtime, "", "bincount only supports 1-d non-negative integral inputs.");
   }
+  const int64_t size =
+      values.numel() == 0 ? minlength : std::max(minlength, checked_add(greatest, 1, "bincount"));
   if (!weights.defined()) {
-    const Tensor made = kernels::make_zeros({size}, DType::Int64);
-    for (int64_t i = 0; i < values.numel(); ++i) {
-      ++made.data_ptr<int64_t>()[at[i]];
-    }
-    return made;
+    return kernels::count_values(values, size);
   }
   const DType dtype = weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
-  const Tensor made = kernels::make_zeros({size}, dtype);
-  const Tensor given = kernels::as_contiguous(kernels::as_dtype(weights, dtype));
-  kernels::by_real_dtype(dtype, "bincount", [&]<typename T>(T) {
-    T* sums = static_cast<T*>(made.data());
-    for (int64_t i = 0; i < values.numel(); ++i) {
-      sums[at[i]] = kernels::store_value<T>(static_cast<kernels::Compute<T>>(
-          kernels::load_value(sums[at[i]]) +
-          kernels::load_value(static_cast<const T*>(given.data())[i])));
-    }
-  });
-  return made;
+  return kernels::sum_by_value(values, kernels::as_contiguous(kernels::as_dtype(weights, dtype)),
+                               size);
 }
 
 // Membership by search in the sorted test elements. NaN is in no set.
