@@ -1,7 +1,9 @@
 #include "kernels/index.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <vector>
 
 #include "kernels/copy.h"
 #include "kernels/element.h"
@@ -105,8 +107,10 @@ void read_all(T* dense, const T* base, const IndexSpace& space, const Plan& plan
       const int64_t first = begin - block * space.count;
       const int64_t last = stop - block * space.count;
       if (plan.line == 1) {
+        const int64_t* offsets = space.offsets;
+        const int64_t step = space.dense_index;
         for (int64_t i = first; i < last; ++i) {
-          to[i * space.dense_index] = from[space.offsets[i]];
+          to[i * step] = from[offsets[i]];
         }
       } else {
         for (int64_t i = first; i < last; ++i) {
@@ -119,29 +123,106 @@ void read_all(T* dense, const T* base, const IndexSpace& space, const Plan& plan
   });
 }
 
+template <Update U, typename T, typename G>
+void write_line(T* __restrict to, int64_t to_stride, const G* __restrict given,
+                int64_t given_stride, int64_t count) {
+  if (to_stride == 1 && given_stride == 1) {
+    if constexpr (U == Update::Set) {
+      std::memcpy(to, given, static_cast<size_t>(count) * sizeof(T));
+    } else {
+      for (int64_t k = 0; k < count; ++k) {
+        to[k] = updated<U>(to[k], given[k]);
+      }
+    }
+    return;
+  }
+  if (to_stride == 1 && given_stride == 0 && U == Update::Set) {
+    std::fill_n(to, count, updated<U>(*to, *given));
+    return;
+  }
+  for (int64_t k = 0; k < count; ++k) {
+    T& old = to[k * to_stride];
+    old = updated<U>(old, given[k * given_stride]);
+  }
+}
+
 // Positions of one block and one part of the line, in the order of the index.
 template <Update U, typename T, typename G>
 void write_part(T* base, const G* dense, const IndexSpace& space, const Plan& plan, int64_t first,
                 int64_t last) {
-  for (int64_t i = 0; i < space.count; ++i) {
-    T* to = base + space.offsets[i];
-    const G* from = dense + i * space.dense_index;
-    if (plan.base_stride == 1 && plan.dense_stride == 1) {
-      for (int64_t k = first; k < last; ++k) {
-        to[k] = updated<U>(to[k], from[k]);
-      }
-    } else {
-      for (int64_t k = first; k < last; ++k) {
-        T& old = to[k * plan.base_stride];
-        old = updated<U>(old, from[k * plan.dense_stride]);
-      }
+  base += first * plan.base_stride;
+  dense += first * plan.dense_stride;
+  const int64_t* offsets = space.offsets;
+  const int64_t step = space.dense_index;
+  if (last - first == 1) {
+    for (int64_t i = 0; i < space.count; ++i) {
+      base[offsets[i]] = updated<U>(base[offsets[i]], dense[i * step]);
     }
+    return;
+  }
+  for (int64_t i = 0; i < space.count; ++i) {
+    write_line<U>(base + offsets[i], plan.base_stride, dense + i * step, plan.dense_stride,
+                  last - first);
   }
 }
 
-// Tasks never share a written element: they differ in the block or in the part of the line.
+// Offsets cut into ranges, from one bound to the next, that about as many positions lie in.
+std::vector<int64_t> even_ranges(const IndexSpace& space, int64_t ranges) {
+  constexpr int64_t kSteps = 256;
+  const auto [least, greatest] = std::minmax_element(space.offsets, space.offsets + space.count);
+  const int64_t step = (*greatest - *least) / kSteps + 1;
+  std::array<int64_t, kSteps> counts{};
+  for (int64_t i = 0; i < space.count; ++i) {
+    ++counts[static_cast<size_t>((space.offsets[i] - *least) / step)];
+  }
+  std::vector<int64_t> bounds{*least};
+  int64_t before = 0;
+  for (int64_t s = 0; s < kSteps; ++s) {
+    before += counts[static_cast<size_t>(s)];
+    const auto made = static_cast<int64_t>(bounds.size());
+    if (before * ranges >= space.count * made) {
+      bounds.push_back(*least + (s + 1) * step);
+    }
+  }
+  return bounds;
+}
+
+// A few long lines at many positions: each thread writes the lines of a range of the memory, for
+// threads that share lines fetch each other's parts of them. False where the positions lie too
+// close together to be divided, or there is enough else to divide.
+template <Update U, typename T, typename G>
+bool write_ranges(T* base, const G* dense, const IndexSpace& space, const Plan& plan) {
+  constexpr int64_t kLongLine = 64;
+  const int64_t threads = num_threads();
+  if (threads == 1 || plan.blocks.count() != 1 || plan.line < kLongLine || space.count < threads ||
+      space.count * plan.line < 32768) {
+    return false;
+  }
+  const std::vector<int64_t> bounds = even_ranges(space, threads);
+  const auto ranges = static_cast<int64_t>(bounds.size()) - 1;
+  if (ranges < threads) {
+    return false;
+  }
+  parallel_for(0, ranges, 1, [&](int64_t begin, int64_t end) {
+    const int64_t from = bounds[static_cast<size_t>(begin)];
+    const int64_t to = bounds[static_cast<size_t>(end)];
+    for (int64_t i = 0; i < space.count; ++i) {
+      if (space.offsets[i] >= from && space.offsets[i] < to) {
+        write_line<U>(base + space.offsets[i], plan.base_stride, dense + i * space.dense_index,
+                      plan.dense_stride, plan.line);
+      }
+    }
+  });
+  return true;
+}
+
+// Tasks never share a written element: they differ in the position, in the block or in the part of
+// the line.
 template <Update U, typename T, typename G>
 void write_all(T* base, const G* dense, const IndexSpace& space, const Plan& plan) {
+  if (write_ranges<U>(base, dense, space, plan)) {
+    return;
+  }
   constexpr int64_t kPart = 64;
   const int64_t blocks = plan.blocks.count();
   const int64_t parts = (plan.line + kPart - 1) / kPart;
@@ -210,38 +291,75 @@ Tensor index_values(const Tensor& index) {
 namespace {
 
 [[noreturn]] void fail_bound(int64_t index, const IndexBound& bound) {
-  if (bound.embedding_text) {
-    fail(bound.kind, bound.op, "index out of range in self: index ", index, " for dimension ",
-         bound.dim, " with size ", bound.size);
+  switch (bound.text) {
+    case IndexText::Embedding:
+      fail(bound.kind, bound.op, "index out of range in self: index ", index, " for dimension ",
+           bound.dim, " with size ", bound.size);
+    case IndexText::Flat:
+      fail(bound.kind, bound.op, "out of range: tried to access index ", index, " on a tensor of ",
+           bound.size, " elements.");
+    case IndexText::Dimension:
+      break;
   }
   fail(bound.kind, bound.op, "index ", index, " is out of bounds for dimension ", bound.dim,
        " with size ", bound.size);
 }
 
+// What is outside, also where the differences wrap around, has the sign bit set.
+uint64_t outside(int64_t index, const IndexBound& bound) {
+  const auto size = static_cast<uint64_t>(bound.size);
+  const auto at = static_cast<uint64_t>(index);
+  return (bound.wrap ? at + size : at) | (size - 1 - at);
+}
+
+int64_t from_the_start(int64_t index, int64_t size) {
+  return index < 0 ? index + size : index;
+}
+
 }  // namespace
 
 void check_index(const int64_t* index, int64_t count, const IndexBound& bound) {
-  const int64_t low = bound.wrap ? -bound.size : 0;
-  bool outside = false;
-  for (int64_t i = 0; i < count; ++i) {
-    outside |= index[i] < low || index[i] >= bound.size;
-  }
-  if (!outside) {
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    if (index[i] < low || index[i] >= bound.size) {
-      fail_bound(index[i], bound);
+  parallel_for(0, count, 65536, [&](int64_t begin, int64_t end) {
+    uint64_t signs = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      signs |= outside(index[i], bound);
     }
-  }
+    if (signs >> 63 == 0) {
+      return;
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      if (outside(index[i], bound) >> 63 != 0) {
+        fail_bound(index[i], bound);
+      }
+    }
+  });
 }
 
 void add_offsets(int64_t* offsets, const int64_t* index, int64_t count, int64_t stride,
                  const IndexBound& bound) {
   check_index(index, count, bound);
   for (int64_t i = 0; i < count; ++i) {
-    offsets[i] += (index[i] < 0 ? index[i] + bound.size : index[i]) * stride;
+    offsets[i] += from_the_start(index[i], bound.size) * stride;
   }
+}
+
+void read_flat(const Tensor& out, const Tensor& base, const Tensor& index,
+               const IndexBound& bound) {
+  const auto* positions = index.data_ptr<int64_t>();
+  const int64_t size = bound.size;
+  by_element_size(base.element_size(), [&]<typename T>(T) {
+    const T* from = static_cast<const T*>(base.data());
+    T* to = static_cast<T*>(out.data());
+    parallel_for(0, index.numel(), 16384, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = positions[i];
+        if (at < -size || at >= size) {
+          fail_bound(at, bound);
+        }
+        to[i] = from[from_the_start(at, size)];
+      }
+    });
+  });
 }
 
 }  // namespace rushlight::kernels

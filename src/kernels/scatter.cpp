@@ -61,23 +61,42 @@ struct Space {
   }
 };
 
+// One line of elements; base[index * dim] is that of the first. A function of its own, for where it
+// is part of a larger one its loop keeps the steps in memory.
+template <typename B, typename T, typename Visit>
+[[gnu::noinline]] void walk_line(B* base, T* dense, const int64_t* index, int64_t count,
+                                 int64_t dim, const Steps& steps, const Visit& visit) {
+  const Steps step = steps;
+  if (step.dense == 1 && step.index == 1) {
+    for (int64_t i = 0; i < count; ++i, base += step.base) {
+      visit(base[index[i] * dim], dense[i]);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    visit(base[*index * dim], *dense);
+    base += step.base;
+    dense += step.dense;
+    index += step.index;
+  }
+}
+
 // Calls visit(base element, dense element) for a group and a part of its lines.
 template <typename B, typename T, typename Visit>
 void walk(const Space& space, B* base, T* dense, const int64_t* index, int64_t group, int64_t first,
-          int64_t end, Visit&& visit) {
+          int64_t end, const Visit& visit) {
   const Steps at = space.place(group);
-  base += at.base;
-  dense += at.dense;
-  index += at.index;
-  const int64_t base_line = space.last ? 0 : space.line_steps.base;
+  Steps line = space.line_steps;
+  Steps next = space.dim_steps;
+  if (space.last) {
+    line.base = 0;
+    next = {0, 0, 0};
+  }
   for (int64_t d = 0; d < space.along; ++d) {
-    const int64_t* line_index = index + d * (space.last ? 0 : space.dim_steps.index);
-    T* line_dense = dense + d * (space.last ? 0 : space.dim_steps.dense);
-    for (int64_t i = first; i < end; ++i) {
-      const int64_t target = line_index[i * space.line_steps.index];
-      visit(base[target * space.dim_steps.base + i * base_line],
-            line_dense[i * space.line_steps.dense]);
-    }
+    walk_line(base + at.base + first * line.base,
+              dense + at.dense + d * next.dense + first * line.dense,
+              index + at.index + d * next.index + first * line.index, end - first,
+              space.dim_steps.base, line, visit);
   }
 }
 

@@ -6,7 +6,7 @@
 namespace rushlight::kernels {
 
 // out[p] = base[p with p[dim] replaced by index[p]], for p over the shape of `index`. All of one
-// rank, at least 1; `index` int64 and in range.
+// rank, at least 1; `index` int64 and in range, of any strides.
 void gather_along(const Tensor& out, const Tensor& base, int64_t dim, const Tensor& index);
 
 // base[p with p[dim] replaced by index[p]] becomes its update with source[p], in the order of

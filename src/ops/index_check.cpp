@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "kernels/copy.h"
+#include "kernels/index.h"
+#include "ops/views.h"
+
 namespace rushlight {
 namespace {
 
@@ -139,6 +143,19 @@ void check_index_type(const Tensor& index, std::string_view op) {
     fail(ErrorKind::Runtime, "", op, "(): Expected dtype int32/int64 for index, got ",
          scalar_type_name(index.dtype()));
   }
+}
+
+Tensor checked_positions(const Tensor& index, int64_t size, int64_t dim, std::string_view op) {
+  Tensor distinct = index;
+  for (int64_t d = 0; d < index.dim(); ++d) {
+    if (index.stride(d) == 0 && index.size(d) > 1) {
+      distinct = views::slice(distinct, d, 0, 1, 1);
+    }
+  }
+  const Tensor values = kernels::index_values(distinct);
+  kernels::check_index(values.data_ptr<int64_t>(), values.numel(),
+                       {size, dim, false, ErrorKind::Runtime, op});
+  return views::expand(values, index.sizes());
 }
 
 }  // namespace rushlight

@@ -22,4 +22,8 @@ void check_scatter_shape(const Tensor& self, int64_t dim, const Tensor& index,
                          const Tensor& source);
 void check_index_type(const Tensor& index, std::string_view op);
 
+// `index`, of at least one dimension, as int64, its elements checked to lie in [0, size). What is
+// expanded stays so: each element is read once.
+Tensor checked_positions(const Tensor& index, int64_t size, int64_t dim, std::string_view op);
+
 }  // namespace rushlight

@@ -40,9 +40,9 @@ kernels::IndexSpace rows_at(const Tensor& matrix, const Tensor& offsets) {
 Tensor row_offsets(const Tensor& indices, const Tensor& matrix) {
   const Tensor values = kernels::index_values(indices);
   const Tensor offsets = kernels::make_zeros({values.numel()}, DType::Int64);
-  kernels::add_offsets(offsets.data_ptr<int64_t>(), values.data_ptr<int64_t>(), values.numel(),
-                       matrix.stride(0),
-                       {matrix.size(0), 0, false, ErrorKind::Index, "embedding", true});
+  kernels::add_offsets(
+      offsets.data_ptr<int64_t>(), values.data_ptr<int64_t>(), values.numel(), matrix.stride(0),
+      {matrix.size(0), 0, false, ErrorKind::Index, "embedding", kernels::IndexText::Embedding});
   return offsets;
 }
 
@@ -121,7 +121,8 @@ Tensor embedding_limit(const Tensor& self, const Tensor& indices, double max_nor
   const Tensor values = kernels::index_values(indices);
   const auto* row = values.data_ptr<int64_t>();
   kernels::check_index(row, values.numel(),
-                       {self.size(0), 0, false, ErrorKind::Index, "embedding_renorm_", true});
+                       {self.size(0), 0, false, ErrorKind::Index, "embedding_renorm_",
+                        kernels::IndexText::Embedding});
   std::vector<bool> done(static_cast<size_t>(self.size(0)), false);
   const DoorGuard guard(0, ~0U);
   for (int64_t i = 0; i < values.numel(); ++i) {

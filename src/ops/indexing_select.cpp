@@ -64,8 +64,8 @@ Tensor index_select_dim(const Tensor& self, int64_t dim, const Tensor& index) {
   sizes[static_cast<size_t>(at)] = index.numel();
   const Tensor made = make_tensor(sizes, self.dtype(), self.device());
   if (!made.is_meta() && !index.is_meta()) {
-    const kernels::IndexBound bound{base.size(at),  at,  false, ErrorKind::Index,
-                                    "index_select", true};
+    const kernels::IndexBound bound{
+        base.size(at), at, false, ErrorKind::Index, "index_select", kernels::IndexText::Embedding};
     const Tensor offsets = offsets_of(index, base.stride(at), bound);
     kernels::read_indexed(made, base, slices_at(base, at, offsets, made));
   }
@@ -179,22 +179,22 @@ Tensor index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index,
   return where(index_fill(none, dim, index, Scalar(true)), to(value, self.dtype()), self);
 }
 
+kernels::IndexBound flat_bound(const Tensor& self, std::string_view op) {
+  return {self.numel(), 0, true, ErrorKind::Index, op, kernels::IndexText::Flat};
+}
+
 // Element offsets of positions in the flattened tensor.
 Tensor flat_offsets(const Tensor& self, const Tensor& index, std::string_view op) {
-  const Tensor values = kernels::index_values(index);
-  const auto* given = values.data_ptr<int64_t>();
-  const int64_t numel = self.numel();
-  const Tensor offsets = kernels::make_zeros({values.numel()}, DType::Int64);
-  auto* made = offsets.data_ptr<int64_t>();
-  for (int64_t i = 0; i < values.numel(); ++i) {
-    if (given[i] < -numel || given[i] >= numel) {
-      fail(ErrorKind::Index, op, "out of range: tried to access index ", given[i],
-           " on a tensor of ", numel, " elements.");
-    }
-    int64_t rest = given[i] < 0 ? given[i] + numel : given[i];
-    for (int64_t d = self.dim(); d-- > 0;) {
-      made[i] += rest % self.size(d) * self.stride(d);
-      rest /= self.size(d);
+  Tensor offsets = offsets_of(index, 1, flat_bound(self, op));
+  if (!self.is_contiguous()) {
+    auto* made = offsets.data_ptr<int64_t>();
+    for (int64_t i = 0; i < offsets.numel(); ++i) {
+      int64_t rest = made[i];
+      made[i] = 0;
+      for (int64_t d = self.dim(); d-- > 0;) {
+        made[i] += rest % self.size(d) * self.stride(d);
+        rest /= self.size(d);
+      }
     }
   }
   return offsets;
@@ -216,7 +216,12 @@ Tensor take_elements(const Tensor& self, const Tensor& index) {
     fail(ErrorKind::Index, "", "take(): tried to take from an empty tensor");
   }
   const Tensor made = make_tensor(index.sizes(), self.dtype(), self.device());
-  if (!made.is_meta()) {
+  if (made.is_meta()) {
+    return made;
+  }
+  if (self.is_contiguous()) {
+    kernels::read_flat(made, self, kernels::index_values(index), flat_bound(self, "take"));
+  } else {
     const Tensor offsets = flat_offsets(self, index, "take");
     kernels::read_indexed(made, self, elements_at(offsets));
   }

@@ -19,14 +19,8 @@ Tensor at_least_line(const Tensor& tensor) {
   return tensor.dim() == 0 ? views::unsqueeze(tensor, 0) : tensor;
 }
 
-// int64, of at least one dimension, checked against the size of `dim`.
 Tensor checked_index(const Tensor& index, const Tensor& self, int64_t dim, std::string_view op) {
-  const Tensor values = kernels::as_dtype(at_least_line(index), DType::Int64);
-  const Tensor flat = kernels::as_contiguous(values);
-  const int64_t size = self.dim() == 0 ? 1 : self.size(dim);
-  kernels::check_index(flat.data_ptr<int64_t>(), flat.numel(),
-                       {size, dim, false, ErrorKind::Runtime, op});
-  return flat;
+  return checked_positions(at_least_line(index), self.dim() == 0 ? 1 : self.size(dim), dim, op);
 }
 
 Tensor gather_dim(const Tensor& self, int64_t dim, const Tensor& index, bool) {

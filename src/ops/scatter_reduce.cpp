@@ -88,10 +88,7 @@ void reduce_into(const Tensor& target, int64_t dim, const Tensor& index, const T
   const Reduction kind = parse_reduction(reduce, op);
   const int64_t at = wrap_dim(dim, target.dim(), op);
   const Tensor to_write = at_least_line(target);
-  const Tensor values =
-      kernels::as_contiguous(kernels::as_dtype(at_least_line(index), DType::Int64));
-  kernels::check_index(values.data_ptr<int64_t>(), values.numel(),
-                       {to_write.size(at), at, false, ErrorKind::Runtime, op});
+  const Tensor values = checked_positions(at_least_line(index), to_write.size(at), at, op);
   Tensor given = at_least_line(src);
   if (given.storage() == target.storage()) {
     given = kernels::contiguous_copy(given);
