@@ -305,12 +305,20 @@ namespace {
        " with size ", bound.size);
 }
 
-// What is outside, also where the differences wrap around, has the sign bit set.
-uint64_t outside(int64_t index, const IndexBound& bound) {
-  const auto size = static_cast<uint64_t>(bound.size);
-  const auto at = static_cast<uint64_t>(index);
-  return (bound.wrap ? at + size : at) | (size - 1 - at);
-}
+// The indices of a bound: what is outside, also where the differences wrap around, has the sign bit
+// set. A copy of its own, which loops keep in registers.
+struct Inside {
+  uint64_t shift;
+  uint64_t last;
+
+  explicit Inside(const IndexBound& bound)
+      : shift(bound.wrap ? static_cast<uint64_t>(bound.size) : 0),
+        last(static_cast<uint64_t>(bound.size) - 1) {}
+  uint64_t outside(int64_t index) const {
+    const auto at = static_cast<uint64_t>(index);
+    return (at + shift) | (last - at);
+  }
+};
 
 int64_t from_the_start(int64_t index, int64_t size) {
   return index < 0 ? index + size : index;
@@ -320,15 +328,16 @@ int64_t from_the_start(int64_t index, int64_t size) {
 
 void check_index(const int64_t* index, int64_t count, const IndexBound& bound) {
   parallel_for(0, count, 65536, [&](int64_t begin, int64_t end) {
+    const Inside inside(bound);
     uint64_t signs = 0;
     for (int64_t i = begin; i < end; ++i) {
-      signs |= outside(index[i], bound);
+      signs |= inside.outside(index[i]);
     }
     if (signs >> 63 == 0) {
       return;
     }
     for (int64_t i = begin; i < end; ++i) {
-      if (outside(index[i], bound) >> 63 != 0) {
+      if (inside.outside(index[i]) >> 63 != 0) {
         fail_bound(index[i], bound);
       }
     }
