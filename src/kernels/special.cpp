@@ -11,9 +11,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using std::numbers::pi;
 
-// From here on the asymptotic series is exact to the last bits.
-constexpr double kLarge = 32;
-
 // The power series: all terms have one sign, so nothing cancels.
 double bessel_series(int order, double x) {
   const double quarter = x * x / 4;
@@ -24,35 +21,6 @@ double bessel_series(int order, double x) {
     sum += term;
   }
   return sum;
-}
-
-// I_n(x) exp(-x) for large x: 1 / sqrt(2 pi x) times a series in 1 / (8 x).
-double bessel_tail(int order, double x) {
-  const double square = 4.0 * order * order;
-  double term = 1;
-  double sum = 1;
-  for (int k = 1; k < 30; ++k) {
-    const double odd = 2 * k - 1;
-    const double next = -term * (square - odd * odd) / (k * 8 * x);
-    if (std::fabs(next) > std::fabs(term)) {
-      break;
-    }
-    term = next;
-    sum += term;
-  }
-  return sum / std::sqrt(2 * pi * x);
-}
-
-double bessel_scaled(int order, double x) {
-  return x < kLarge ? bessel_series(order, x) * std::exp(-x) : bessel_tail(order, x);
-}
-
-double bessel(int order, double x) {
-  if (x < kLarge) {
-    return bessel_series(order, x);
-  }
-  const double half = std::exp(x / 2);  // exp(x) may overflow where the product does not
-  return bessel_tail(order, x) * half * half;
 }
 
 // erfc_scaled by its continued fraction, from below up.
@@ -67,16 +35,10 @@ double erfc_fraction(double x) {
 }  // namespace
 
 double bessel_i0(double x) {
-  return std::isnan(x) ? x : bessel(0, std::fabs(x));
-}
-double bessel_i0_scaled(double x) {
-  return std::isnan(x) ? x : bessel_scaled(0, std::fabs(x));
+  return bessel_series(0, x);
 }
 double bessel_i1(double x) {
-  return std::isnan(x) || x == 0 ? x : std::copysign(bessel(1, std::fabs(x)), x);
-}
-double bessel_i1_scaled(double x) {
-  return std::isnan(x) || x == 0 ? x : std::copysign(bessel_scaled(1, std::fabs(x)), x);
+  return bessel_series(1, x);
 }
 
 double erfc_scaled(double x) {
@@ -89,32 +51,6 @@ double erfc_scaled(double x) {
 double log_normal_distribution(double x) {
   const double t = x * std::numbers::sqrt2 / 2;
   return x < -1 ? std::log(erfc_scaled(-t) / 2) - t * t : std::log1p(-std::erfc(t) / 2);
-}
-
-double normal_quantile(double p) {
-  if (!(p >= 0 && p <= 1)) {
-    return kNaN;
-  }
-  if (p == 0 || p == 1) {
-    return p == 0 ? -kInfinity : kInfinity;
-  }
-  if (p == 0.5) {
-    return 0;
-  }
-  // Newton's method on the logarithm of the smaller tail, which is concave: it cannot overshoot.
-  const double tail = p < 0.5 ? p : 1 - p;
-  const double wanted = std::log(tail);
-  double x = -std::sqrt(-2 * wanted);
-  for (int step = 0; step < 60; ++step) {
-    const double log_tail = log_normal_distribution(x);
-    const double slope = std::exp(-x * x / 2 - log_tail) / std::sqrt(2 * pi);
-    const double move = (log_tail - wanted) / slope;
-    x -= move;
-    if (std::fabs(move) <= 1e-16 * std::fabs(x)) {
-      break;
-    }
-  }
-  return p < 0.5 ? x : -x;
 }
 
 double zeta(double s, double q) {

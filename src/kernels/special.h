@@ -5,19 +5,15 @@
 
 namespace rushlight::kernels {
 
-// Modified Bessel functions of the first kind, of order 0 and 1; the scaled forms are times
-// exp(-|x|) and never overflow. Relative error below 1e-14.
+// Modified Bessel functions of the first kind, of order 0 and 1, for |x| up to 32. Relative error
+// below 1e-14.
 double bessel_i0(double x);
-double bessel_i0_scaled(double x);
 double bessel_i1(double x);
-double bessel_i1_scaled(double x);
 
 // exp(x^2) erfc(x), which decays like 1 / (x sqrt(pi)).
 double erfc_scaled(double x);
-// The normal distribution: the logarithm of its distribution function, exact far below zero, and
-// that function's inverse (infinite at 0 and 1, NaN outside).
+// The logarithm of the normal distribution function, exact far below zero.
 double log_normal_distribution(double x);
-double normal_quantile(double p);
 
 // The Hurwitz zeta function: the sum of (q + k)^-s over k >= 0. s > 1; NaN below, infinite at 1 and
 // at q = 0, -1, -2, ...

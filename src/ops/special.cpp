@@ -11,6 +11,7 @@
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/promotion.h"
+#include "ops/special_expression.h"
 
 namespace rushlight {
 
@@ -118,13 +119,11 @@ RUSHLIGHT_OPERATORS(special) {
       .casts_out();
   op("special_ndtri(Tensor self) -> Tensor", kFunction | kOut)
       .doc("The inverse of special.ndtr.")
-      .kernel(mapped<kernels::normal_quantile>)
-      .gradient("result",
-                [](Gradient& g) {
-                  const Tensor density = exp(mul(square(g.result()), Scalar(0.5)));
-                  g.set(0, mul(g.grad(), mul(density, Scalar(std::sqrt(2 * std::numbers::pi)))));
-                })
-      .casts_out();
+      .elementwise(Rule::Float, [](Elementwise& e) { return special::normal_quantile(e.in(0)); })
+      .gradient("result", [](Gradient& g) {
+        const Tensor density = exp(mul(square(g.result()), Scalar(0.5)));
+        g.set(0, mul(g.grad(), mul(density, Scalar(std::sqrt(2 * std::numbers::pi)))));
+      });
   op("special_erfcx(Tensor self) -> Tensor", kFunction | kOut)
       .doc("exp(x^2) erfc(x).")
       .kernel(mapped<kernels::erfc_scaled>)
@@ -144,43 +143,35 @@ RUSHLIGHT_OPERATORS(special) {
       });
   op("i0(Tensor self) -> Tensor", kUnary)
       .doc("The modified Bessel function of order 0.")
-      .kernel(mapped<kernels::bessel_i0>)
-      .gradient("self", [](Gradient& g) { g.set(0, mul(g.grad(), special_i1(g.tensor(0)))); })
-      .casts_out();
+      .elementwise(Rule::Float, [](Elementwise& e) { return special::bessel(0, e.in(0)); })
+      .gradient("self", [](Gradient& g) { g.set(0, mul(g.grad(), special_i1(g.tensor(0)))); });
   op("special_i0e(Tensor self) -> Tensor", kFunction | kOut)
       .doc("exp(-|x|) I0(x).")
-      .kernel(mapped<kernels::bessel_i0_scaled>)
-      .gradient("self result",
-                [](Gradient& g) {
-                  const Tensor x = g.tensor(0);
-                  g.set(0, mul(g.grad(), sub(special_i1e(x), mul(sign_of(x), g.result()))));
-                })
-      .casts_out();
+      .elementwise(Rule::Float, [](Elementwise& e) { return special::bessel_scaled(0, e.in(0)); })
+      .gradient("self result", [](Gradient& g) {
+        const Tensor x = g.tensor(0);
+        g.set(0, mul(g.grad(), sub(special_i1e(x), mul(sign_of(x), g.result()))));
+      });
   op("special_i1(Tensor self) -> Tensor", kFunction | kOut)
       .doc("The modified Bessel function of order 1.")
-      .kernel(mapped<kernels::bessel_i1>)
-      .gradient("self result",
-                [](Gradient& g) {
-                  const Tensor x = g.tensor(0);
-                  const Tensor zero = eq(x, Scalar(0));
-                  const Tensor safe = masked_fill(x, zero, Scalar(1));
-                  const Tensor slope = sub(i0(safe), div(g.result(), safe));
-                  g.set(0, mul(g.grad(), masked_fill(slope, zero, Scalar(0.5))));
-                })
-      .casts_out();
+      .elementwise(Rule::Float, [](Elementwise& e) { return special::bessel(1, e.in(0)); })
+      .gradient("self result", [](Gradient& g) {
+        const Tensor x = g.tensor(0);
+        const Tensor zero = eq(x, Scalar(0));
+        const Tensor safe = masked_fill(x, zero, Scalar(1));
+        const Tensor slope = sub(i0(safe), div(g.result(), safe));
+        g.set(0, mul(g.grad(), masked_fill(slope, zero, Scalar(0.5))));
+      });
   op("special_i1e(Tensor self) -> Tensor", kFunction | kOut)
       .doc("exp(-|x|) I1(x).")
-      .kernel(mapped<kernels::bessel_i1_scaled>)
-      .gradient(
-          "self result",
-          [](Gradient& g) {
-            const Tensor x = g.tensor(0);
-            const Tensor zero = eq(x, Scalar(0));
-            const Tensor safe = masked_fill(x, zero, Scalar(1));
-            const Tensor shrink = mul(g.result(), add(sign_of(safe), reciprocal(safe)));
-            g.set(0, mul(g.grad(), masked_fill(sub(special_i0e(safe), shrink), zero, Scalar(0.5))));
-          })
-      .casts_out();
+      .elementwise(Rule::Float, [](Elementwise& e) { return special::bessel_scaled(1, e.in(0)); })
+      .gradient("self result", [](Gradient& g) {
+        const Tensor x = g.tensor(0);
+        const Tensor zero = eq(x, Scalar(0));
+        const Tensor safe = masked_fill(x, zero, Scalar(1));
+        const Tensor shrink = mul(g.result(), add(sign_of(safe), reciprocal(safe)));
+        g.set(0, mul(g.grad(), masked_fill(sub(special_i0e(safe), shrink), zero, Scalar(0.5))));
+      });
   op("special_zeta(Tensor self, Tensor other) -> Tensor",
      kFunction | kOut | kNumbers | kNumberFirst)
       .doc("The Hurwitz zeta function: the sum of (other + k)^-self over k >= 0.")

@@ -107,11 +107,23 @@ RUSHLIGHT_OPERATORS(special_physics) {
       .RUSHLIGHT_MAPPED("bessel_y1", kernels::bessel_y1,
                         "The Bessel function of the second kind of order 1; NaN below zero.");
   op("special_modified_bessel_i0(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
-      .RUSHLIGHT_MAPPED("modified_bessel_i0", kernels::bessel_i0,
-                        "The modified Bessel function of the first kind of order 0.");
+      .doc("The modified Bessel function of the first kind of order 0.")
+      .kernel([](const Tensor& self) -> Tensor {
+        result_of(self.dtype(), "modified_bessel_i0");
+        DoorGuard guard(0, ~uint32_t{0});
+        return i0(self);
+      })
+      .not_differentiable()
+      .casts_out();
   op("special_modified_bessel_i1(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
-      .RUSHLIGHT_MAPPED("modified_bessel_i1", kernels::bessel_i1,
-                        "The modified Bessel function of the first kind of order 1.");
+      .doc("The modified Bessel function of the first kind of order 1.")
+      .kernel([](const Tensor& self) -> Tensor {
+        result_of(self.dtype(), "modified_bessel_i1");
+        DoorGuard guard(0, ~uint32_t{0});
+        return special_i1(self);
+      })
+      .not_differentiable()
+      .casts_out();
   op("special_modified_bessel_k0(Tensor self) -> Tensor", kFunction | kOut | kLeafOut)
       .RUSHLIGHT_MAPPED("modified_bessel_k0", kernels::bessel_k0,
                         "The modified Bessel function of the second kind of order 0.");
