@@ -4,6 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "kernels/convert.h"
 #include "kernels/copy_transposed.h"
 #include "kernels/element.h"
@@ -17,12 +21,50 @@ namespace {
 
 constexpr int64_t kGrainBytes = 256 * 1024;
 
+#if defined(__SSE2__)
+// The elements of a vector in reverse order.
+template <typename T>
+__m128i reversed(__m128i x) {
+  if constexpr (sizeof(T) == 16) {
+    return x;
+  } else if constexpr (sizeof(T) == 8) {
+    return _mm_shuffle_epi32(x, 0x4E);
+  } else if constexpr (sizeof(T) == 4) {
+    return _mm_shuffle_epi32(x, 0x1B);
+  } else {
+    if constexpr (sizeof(T) == 1) {
+      x = _mm_or_si128(_mm_slli_epi16(x, 8), _mm_srli_epi16(x, 8));
+    }
+    x = _mm_shufflehi_epi16(_mm_shufflelo_epi16(x, 0x1B), 0x1B);
+    return _mm_shuffle_epi32(x, 0x4E);
+  }
+}
+#endif
+
+// to[i] = from[-i].
+template <typename T>
+void copy_reversed(T* to, const T* from, int64_t count) {
+  int64_t i = 0;
+#if defined(__SSE2__)
+  constexpr int64_t width = 16 / sizeof(T);
+  for (; i + width <= count; i += width) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from - i - width + 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), reversed<T>(x));
+  }
+#endif
+  for (; i < count; ++i) {
+    to[i] = from[-i];
+  }
+}
+
 template <typename T>
 void copy_line(T* to, int64_t to_stride, const T* from, int64_t from_stride, int64_t count) {
   if (to_stride == 1 && from_stride == 1) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
   } else if (to_stride == 1 && from_stride == 0) {
     std::fill(to, to + count, *from);
+  } else if (to_stride == 1 && from_stride == -1) {
+    copy_reversed(to, from, count);
   } else if (to_stride == 1) {
     for (int64_t i = 0; i < count; ++i) {
       to[i] = from[i * from_stride];

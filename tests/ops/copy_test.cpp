@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rushlight/generated/functions.h>
 
+#include <complex>
 #include <vector>
 
 #include "runtime/parallel.h"
@@ -44,6 +45,32 @@ TEST(Copy, TransposesEveryElementSize) {
     check_transposed<int16_t>(DType::Int16, rows, columns);
     check_transposed<float>(DType::Float32, rows, columns);
     check_transposed<double>(DType::Float64, rows, columns);
+  }
+}
+
+template <typename T>
+void check_reversed(DType dtype, int64_t columns) {
+  const Tensor x = make_tensor({3, columns}, dtype);
+  T* from = x.data_ptr<T>();
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    from[i] = static_cast<T>(static_cast<double>(i * 7 % 251));
+  }
+  const Tensor y = flip(x, {1});
+  const T* to = y.data_ptr<T>();
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      ASSERT_EQ(to[i * columns + j], from[i * columns + columns - 1 - j]) << i << ", " << j;
+    }
+  }
+}
+
+TEST(Copy, ReversesEveryElementSize) {
+  for (int64_t columns : {1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 100}) {
+    check_reversed<uint8_t>(DType::UInt8, columns);
+    check_reversed<int16_t>(DType::Int16, columns);
+    check_reversed<float>(DType::Float32, columns);
+    check_reversed<double>(DType::Float64, columns);
+    check_reversed<std::complex<double>>(DType::Complex128, columns);
   }
 }
 
