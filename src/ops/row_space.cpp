@@ -12,8 +12,10 @@
 namespace rushlight {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements a task, at least
-constexpr int64_t kColumns = 512;  // columns a task, where rows are few
+constexpr int64_t kGrain = 16384;       // elements a task, at least
+constexpr int64_t kColumns = 512;       // columns a task, where rows are few, at most
+constexpr int64_t kFewestColumns = 64;  // and at least
+constexpr int64_t kPieces = 8;          // wanted, so that threads share them evenly
 constexpr size_t kMost = kMaxRowOperands;
 
 }  // namespace
@@ -206,6 +208,20 @@ uint64_t streamed_of(const RowSpace& space) {
   });
 }
 
+// How many columns a task has, by shape alone. Few rows of many columns are cut into columns, the
+// narrower the longer these are, since several passes go over them.
+int64_t task_width(const RowSpace& space, int64_t rows, int64_t inner, int64_t grain) {
+  if (space.inner < 0 || rows >= 64) {
+    return inner;
+  }
+  int64_t width = kColumns;
+  while (width > kFewestColumns && rows * ((inner + width - 1) / width) < kPieces &&
+         space.length * width > grain) {
+    width /= 2;
+  }
+  return std::min(width, inner);
+}
+
 }  // namespace
 
 void run_rows(const RowSpace& space, loop::KernelFunction kernel, const uint64_t* scalars,
@@ -214,11 +230,10 @@ void run_rows(const RowSpace& space, loop::KernelFunction kernel, const uint64_t
   int64_t rows_in_block = row < 0 ? 1 : space.outer[static_cast<size_t>(row)];
   int64_t inner = space.inner < 0 ? 1 : space.outer[static_cast<size_t>(space.inner)];
   int64_t rows = space.rows() / inner;
-  // Few rows of many columns are cut into columns, by shape alone.
-  int64_t pieces = space.inner >= 0 && rows < 64 ? (inner + kColumns - 1) / kColumns : 1;
-  int64_t width = pieces == 1 ? inner : kColumns;
-  int64_t work = std::max<int64_t>(1, space.length) * width;
   auto grain = static_cast<int64_t>(static_cast<double>(kGrain) / element_cost);
+  int64_t width = std::max<int64_t>(1, task_width(space, rows, inner, grain));
+  int64_t pieces = (inner + width - 1) / width;
+  int64_t work = std::max<int64_t>(1, space.length) * width;
   const uint64_t streamed = streamed_of(space);
   int64_t item_grain = std::max<int64_t>(1, grain / work);
   const bool halves = has_halves(space);
