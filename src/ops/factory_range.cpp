@@ -6,6 +6,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/index_sequence.h"
+#include "kernels/sequence.h"
 #include "ops/complex_parts.h"
 #include "ops/operator.h"
 
@@ -50,15 +51,13 @@ int64_t count_steps(const Scalar& start, const Scalar& end, const Scalar& step, 
 }
 
 void fill_range(const Tensor& made, const Scalar& start, const Scalar& step, std::string_view op) {
+  if (made.is_complex()) {
+    fail(ErrorKind::NotImplemented, op, "not implemented for '", made.dtype(), "'");
+  }
   if (is_integral(made.dtype(), true)) {
-    const int64_t first = start.to_int();
-    const int64_t by = step.to_int();
-    kernels::fill_by_position(made, op, [=](int64_t i) { return first + i * by; });
+    kernels::fill_range(made, start.to_int(), step.to_int());
   } else {
-    const double first = start.to_double();
-    const double by = step.to_double();
-    kernels::fill_by_position(made, op,
-                              [=](int64_t i) { return first + static_cast<double>(i) * by; });
+    kernels::fill_range(made, start.to_double(), step.to_double());
   }
 }
 
@@ -96,12 +95,11 @@ void check_steps(int64_t steps) {
 }
 
 // Counted from the nearer end, so that both ends come out exactly.
-template <typename T>
-auto even_steps(T start, T end, int64_t steps) {
-  const T step = steps > 1 ? (end - start) / static_cast<T>(steps - 1) : T{0};
+auto even_steps(double start, double end, int64_t steps) {
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0.0;
   return [=](int64_t i) -> double {
-    return i < steps / 2 || steps == 1 ? start + step * static_cast<T>(i)
-                                       : end - step * static_cast<T>(steps - 1 - i);
+    return i < steps / 2 || steps == 1 ? start + step * static_cast<double>(i)
+                                       : end - step * static_cast<double>(steps - 1 - i);
   };
 }
 
@@ -122,8 +120,8 @@ DType spaced_dtype(const Scalar& start, const Scalar& end, const TensorOptions& 
 template <typename F>
 Tensor complex_space(const Scalar& start, const Scalar& end, int64_t steps, const Tensor& made,
                      F&& transform) {
-  const auto real = even_steps<double>(start.to_double(), end.to_double(), steps);
-  const auto imag = even_steps<double>(start.to_complex().imag(), end.to_complex().imag(), steps);
+  const auto real = even_steps(start.to_double(), end.to_double(), steps);
+  const auto imag = even_steps(start.to_complex().imag(), end.to_complex().imag(), steps);
   const Tensor parts[] = {make_tensor({steps}, DType::Float64, made.device()),
                           make_tensor({steps}, DType::Float64, made.device())};
   kernels::fill_by_position(parts[0], "linspace",
@@ -141,16 +139,9 @@ Tensor linspace_of(Scalar start, Scalar end, int64_t steps, const TensorOptions&
     return complex_space(start, end, steps, made,
                          [](double real, double imag) { return std::complex<double>(real, imag); });
   }
-  if (compute_dtype(made.dtype()) == DType::Float32) {
-    kernels::fill_by_position(made, "linspace",
-                              even_steps<float>(static_cast<float>(start.to_double()),
-                                                static_cast<float>(end.to_double()), steps));
-  } else {
-    const bool integral = is_integral(made.dtype(), true);
-    const double first = integral ? static_cast<double>(start.to_int()) : start.to_double();
-    const double last = integral ? static_cast<double>(end.to_int()) : end.to_double();
-    kernels::fill_by_position(made, "linspace", even_steps<double>(first, last, steps));
-  }
+  const bool integral = is_integral(made.dtype(), true);
+  kernels::fill_steps(made, integral ? static_cast<double>(start.to_int()) : start.to_double(),
+                      integral ? static_cast<double>(end.to_int()) : end.to_double());
   return made;
 }
 
@@ -166,9 +157,9 @@ Tensor logspace_of(Scalar start, Scalar end, int64_t steps, double base,
   }
   // Integers go between whole powers, but for a single step.
   const bool whole = is_integral(made.dtype(), true) && steps != 1;
-  const auto exponent = whole ? even_steps<double>(static_cast<double>(start.to_int()),
-                                                   static_cast<double>(end.to_int()), steps)
-                              : even_steps<double>(start.to_double(), end.to_double(), steps);
+  const auto exponent = whole ? even_steps(static_cast<double>(start.to_int()),
+                                           static_cast<double>(end.to_int()), steps)
+                              : even_steps(start.to_double(), end.to_double(), steps);
   kernels::fill_by_position(made, "logspace",
                             [=](int64_t i) { return std::pow(base, exponent(i)); });
   return made;
