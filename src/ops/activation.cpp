@@ -57,7 +57,7 @@ Tensor glu_split(const Tensor& self, int64_t dim) {
     fail(ErrorKind::Runtime, "glu", "Halving dimension must be even, but dimension ", at,
          " is size ", size);
   }
-  return mul(narrow(self, at, 0, size / 2), sigmoid(narrow(self, at, size / 2, size / 2)));
+  return _gated(narrow(self, at, 0, size / 2), narrow(self, at, size / 2, size / 2));
 }
 
 Tensor prelu_channels(const Tensor& self, const Tensor& weight) {
@@ -266,6 +266,18 @@ RUSHLIGHT_OPERATORS(activation) {
                    })
       .gradient("self", [](Gradient& g) { g.set(0, mul(g.grad(), sigmoid(neg(g.tensor(0))))); })
       .check(expect_floating);
+  op("_gated(Tensor self, Tensor gate) -> Tensor", kInternal)
+      .doc("self * sigmoid(gate).")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return e.in(0) * loop::sigmoid(e.in(1)); })
+      .gradient("self gate", [](Gradient& g) {
+        const Tensor open = sigmoid(g.tensor(1));
+        if (g.needs(0)) {
+          g.set(0, mul(g.grad(), open));
+        }
+        if (g.needs(1)) {
+          g.set(1, sigmoid_backward(mul(g.grad(), g.tensor(0)), open));
+        }
+      });
   op("glu(Tensor self, int dim=-1) -> Tensor", kNN | kOut)
       .doc("The first half along dim times the sigmoid of the second.")
       .composition(glu_split)

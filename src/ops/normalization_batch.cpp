@@ -4,6 +4,7 @@
 #include <rushlight/generated/functions.h>
 
 #include "ops/dtype_checks.h"
+#include "ops/elementwise.h"
 #include "ops/operator.h"
 #include "ops/wide_gradient.h"
 
@@ -89,7 +90,13 @@ void update_running(const Statistics& found, const Tensor& running_mean, const T
 Tensor normalize(const Tensor& input, const Statistics& by, const Affine& affine, double eps,
                  DType dtype) {
   Tensor scale = rsqrt(add(by.variance, Scalar(eps)));
-  Tensor out = mul(sub(input, by.mean), scale);
+  if (affine.weight.defined() && affine.bias.defined()) {
+    return to(
+        _normalized_affine(input, by.mean, scale, by_channel(widened(affine.weight), input.dim()),
+                           by_channel(widened(affine.bias), input.dim())),
+        dtype);
+  }
+  Tensor out = _normalized(input, by.mean, scale);
   if (affine.weight.defined()) {
     out = mul(out, by_channel(widened(affine.weight), input.dim()));
   }
@@ -177,6 +184,16 @@ BatchStatistics batch_statistics(const Tensor& input) {
 }
 
 RUSHLIGHT_OPERATORS(normalization_batch) {
+  op("_normalized(Tensor self, Tensor mean, Tensor scale) -> Tensor", kInternal)
+      .doc("(self - mean) * scale.")
+      .elementwise(Rule::Promote, [](Elementwise& e) { return (e.in(0) - e.in(1)) * e.in(2); });
+  op("_normalized_affine(Tensor self, Tensor mean, Tensor scale, Tensor weight, Tensor bias) "
+     "-> Tensor",
+     kInternal)
+      .doc("(self - mean) * scale * weight + bias.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return (e.in(0) - e.in(1)) * e.in(2) * e.in(3) + e.in(4);
+      });
   op("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
      "Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) "
      "-> Tensor",

@@ -183,3 +183,37 @@ def test_empty_batch_leaves_running_statistics():
     assert norm.running_mean.tolist() == [0.0, 0.0, 0.0]
     assert norm.running_var.tolist() == [1.0, 1.0, 1.0]
     assert norm.num_batches_tracked == 1
+
+
+def test_glu_and_its_gradient_at_both_ends():
+    x = torch.tensor([[2.0, 3.0, 4.0, -1000.0, 0.0, 1000.0]], requires_grad=True)
+    y = torch.nn.functional.glu(x)
+    assert y.tolist() == [[0.0, 1.5, 4.0]]
+    y.sum().backward()
+    assert x.grad.tolist() == [[0.0, 0.5, 1.0, 0.0, 0.75, 0.0]]
+    z = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(torch.nn.functional.glu, (z,))
+    assert torch.autograd.gradgradcheck(torch.nn.functional.glu, (z,))
+
+
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_batch_norm_by_its_formula(affine, training):
+    torch.manual_seed(0)
+    x = torch.randn(4, 3, 5, dtype=torch.float64, requires_grad=True)
+    mean, var = torch.tensor([0.5, -1.0, 2.0]).double(), torch.tensor([1.0, 4.0, 0.25]).double()
+    given = [torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    given = given if affine else [None, None]
+
+    def normed(x, weight=None, bias=None):
+        running = (mean.clone(), var.clone())
+        return torch.nn.functional.batch_norm(x, *running, weight, bias, training, 0.1, 1e-3)
+
+    by = (x.mean((0, 2)), x.var((0, 2), correction=0)) if training else (mean, var)
+    expected = (x - by[0][:, None]) / (by[1][:, None] + 1e-3).sqrt()
+    if affine:
+        expected = expected * given[0][:, None] + given[1][:, None]
+    assert torch.allclose(normed(x, *given), expected)
+    inputs = (x, *(t for t in given if t is not None))
+    assert torch.autograd.gradcheck(normed, inputs)
+    assert torch.autograd.gradgradcheck(normed, inputs)
