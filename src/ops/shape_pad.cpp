@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/copy.h"
+#include "kernels/pad.h"
 #include "ops/gradient.h"
 #include "ops/operator.h"
 #include "ops/views.h"
@@ -114,40 +115,91 @@ void check_border_shape(const Tensor& self, int64_t pairs) {
   }
 }
 
-// One index_select a padded dimension, so the gradient adds up what was repeated.
-Tensor pad_border(const Tensor& self, IntArrayRef pad, Mode mode) {
+// What each position along a dimension of `size` takes, once padded.
+kernels::PadAxis border_axis(int64_t size, Padding own, Mode mode) {
+  int64_t skipped = 0;
+  if (mode == Mode::Circular) {  // what is cut off does not come round
+    skipped = std::max<int64_t>(-own.before, 0);
+    size += std::min<int64_t>(own.before, 0) + std::min<int64_t>(own.after, 0);
+    own = {std::max<int64_t>(own.before, 0), std::max<int64_t>(own.after, 0)};
+  }
+  kernels::PadAxis axis;
+  const int64_t padded = size + own.before + own.after;
+  axis.at.reserve(static_cast<size_t>(padded));
+  for (int64_t i = 0; i < padded; ++i) {
+    axis.at.push_back(skipped + source_index(i - own.before, size, mode));
+  }
+  axis.first = std::clamp<int64_t>(own.before, 0, padded);
+  axis.last = std::clamp<int64_t>(own.before + size, axis.first, padded);
+  return axis;
+}
+
+void check_borders(const Tensor& self, IntArrayRef pad, Mode mode) {
+  check_pad(self, pad);
   if (mode != Mode::Circular) {
     check_border_shape(self, static_cast<int64_t>(pad.size()) / 2);
   }
-  Tensor made = self;
-  for (int64_t d = self.dim() - 1; d >= 0; --d) {
-    Padding own = padding_of(pad, d, self.dim());
-    const bool covered = 2 * (self.dim() - 1 - d) < static_cast<int64_t>(pad.size());
-    if (!covered) {
-      continue;
-    }
+  for (int64_t d = self.dim() - 1; d >= self.dim() - static_cast<int64_t>(pad.size()) / 2; --d) {
+    const Padding own = padding_of(pad, d, self.dim());
     check_border(self, d, own, mode);
+    const int64_t kept =
+        self.size(d) + std::min<int64_t>(own.before, 0) + std::min<int64_t>(own.after, 0);
+    if (mode == Mode::Circular && (own.before > kept || own.after > kept)) {
+      fail(ErrorKind::Runtime, "pad", "Padding value causes wrapping around more than once.");
+    }
+  }
+}
+
+// The last dimensions, two numbers of `pad` each, by the elements of the tensor itself.
+Tensor border_of(const Tensor& self, IntArrayRef pad, int64_t mode) {
+  if (mode < 0 || mode > static_cast<int64_t>(Mode::Circular) || pad.empty()) {
+    fail(ErrorKind::Runtime, "_pad_border", "expected a mode of 0 to 2 and some padding, got mode ",
+         mode, " and padding ", pad);
+  }
+  check_borders(self, pad, static_cast<Mode>(mode));
+  const Tensor source = kernels::as_contiguous(self);
+  IntList sizes(self.sizes());
+  std::vector<kernels::PadAxis> axes;
+  for (int64_t d = self.dim() - static_cast<int64_t>(pad.size()) / 2; d < self.dim(); ++d) {
+    axes.push_back(
+        border_axis(self.size(d), padding_of(pad, d, self.dim()), static_cast<Mode>(mode)));
+    sizes[static_cast<size_t>(d)] = static_cast<int64_t>(axes.back().at.size());
+  }
+  Tensor made = make_tensor(sizes, self.dtype(), self.device());
+  kernels::pad_border(made, source, axes);
+  return made;
+}
+
+// Adds up what was repeated, one dimension after the other.
+void border_gradient(Gradient& g) {
+  const IntArrayRef pad = g.ints(1);
+  const auto rank = static_cast<int64_t>(g.sizes(0).size());
+  Tensor grad = g.grad();
+  for (int64_t d = rank - static_cast<int64_t>(pad.size()) / 2; d < rank; ++d) {
+    const Padding own = padding_of(pad, d, rank);
     if (own.before == 0 && own.after == 0) {
       continue;
     }
-    int64_t size = self.size(d);
-    if (mode == Mode::Circular) {  // what is cut off does not come round
-      made = narrow(made, d, std::max<int64_t>(-own.before, 0),
-                    size + std::min<int64_t>(own.before, 0) + std::min<int64_t>(own.after, 0));
-      own.before = std::max<int64_t>(own.before, 0);
-      own.after = std::max<int64_t>(own.after, 0);
-      size = made.size(d);
-      if (own.before > size || own.after > size) {
-        fail(ErrorKind::Runtime, "pad", "Padding value causes wrapping around more than once.");
-      }
-    }
-    Tensor index = make_tensor({size + own.before + own.after}, DType::Int64);
-    for (int64_t i = 0; i < index.numel(); ++i) {
-      index.data_ptr<int64_t>()[i] = source_index(i - own.before, size, mode);
-    }
-    made = index_select(made, d, self.is_meta() ? to(index, TensorOptions(self.device())) : index);
+    const int64_t size = g.sizes(0)[static_cast<size_t>(d)];
+    const auto axis = border_axis(size, own, static_cast<Mode>(g.integer(2)));
+    Tensor index = make_tensor({static_cast<int64_t>(axis.at.size())}, DType::Int64);
+    std::copy(axis.at.begin(), axis.at.end(), index.data_ptr<int64_t>());
+    IntList sizes(grad.sizes());
+    sizes[static_cast<size_t>(d)] = size;
+    grad = index_add(zeros(sizes, grad.options()), d,
+                     grad.is_meta() ? to(index, TensorOptions(grad.device())) : index, grad);
   }
-  return made.is_same(self) ? clone(self) : made;
+  g.set(0, grad);
+}
+
+Tensor pad_border(const Tensor& self, IntArrayRef pad, Mode mode) {
+  const bool moves =
+      std::any_of(pad.begin(), pad.end(), [](int64_t amount) { return amount != 0; });
+  if (!moves) {
+    check_borders(self, pad, mode);
+    return clone(self);
+  }
+  return _pad_border(self, pad, static_cast<int64_t>(mode));
 }
 
 template <Mode mode, int dims>
@@ -267,6 +319,10 @@ RUSHLIGHT_OPERATORS(shape_pad) {
           "\"circular\".")
       .composition(pad_mode)
       .node(pad_node);
+  op("_pad_border(Tensor self, SymInt[] pad, int mode) -> Tensor", kInternal)
+      .doc("Pads by the tensor's own elements: mirrored (0), the last ones (1), come round (2).")
+      .kernel(border_of)
+      .gradient("", border_gradient);
   op("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", kNN)
       .doc("Pads by the elements of the other end.")
       .composition([](const Tensor& self, IntArrayRef pad) {

@@ -1,5 +1,6 @@
 """Positions found, padded, unravelled, masked; chunks; hashes; copies of views into tensors."""
 
+import numpy
 import pytest
 import rushlight as torch
 
@@ -94,3 +95,43 @@ def test_zero_function():
     assert torch.zero_(x) is x
     assert x.tolist() == [0.0, 0.0]
     assert not hasattr(torch, "zero")
+
+
+BORDERS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+@pytest.mark.parametrize("mode", BORDERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.uint8])
+def test_borders_of_elements(mode, dtype):
+    x = torch.arange(2 * 3 * 4 * 5).view(2, 3, 4, 5).to(dtype)
+    for pad in ((1, 2), (3, 0, 0, 2), (2, 1, 3, 3), (1, 1, 1, 1, 2, 1)):
+        y = x if len(pad) > 2 else x[0]
+        widths = [(0, 0)] * (y.dim() - len(pad) // 2) + [
+            pad[i : i + 2] for i in range(len(pad) - 2, -1, -2)
+        ]
+        expected = numpy.pad(y.numpy(), widths, BORDERS[mode])
+        made = torch.nn.functional.pad(y, pad, mode=mode)
+        assert made.tolist() == expected.tolist()
+        turned = torch.nn.functional.pad(y.mT.contiguous().mT, pad, mode=mode)
+        assert torch.equal(turned, made)
+
+
+@pytest.mark.parametrize("mode", BORDERS)
+def test_negative_borders_cut_off(mode):
+    x = torch.arange(12.0).view(1, 3, 4)
+    made = torch.nn.functional.pad(x, (-1, 2), mode=mode)
+    rest = {"reflect": [2, 1], "replicate": [3, 3], "circular": [1, 2]}[mode]
+    assert made[0, 0].tolist() == [1, 2, 3, *rest]
+    assert torch.nn.functional.pad(x, (-1, -1), mode=mode)[0, 2].tolist() == [9, 10]
+
+
+@pytest.mark.parametrize("mode", BORDERS)
+def test_gradients_of_borders(mode):
+    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    padded = lambda x: torch.nn.functional.pad(x, (2, -1), mode=mode)  # noqa: E731
+    assert torch.autograd.gradcheck(padded, (x,))
+    assert torch.autograd.gradgradcheck(lambda x: padded(x) ** 2, (x,))
+    x = torch.randn(1, 2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda x: torch.nn.functional.pad(x, (1, 2, 2, 0), mode=mode), (x,)
+    )
