@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/copy.h"
+#include "kernels/resample.h"
+#include "ops/gradient.h"
 #include "ops/interpolate_taps.h"
 #include "ops/operator.h"
 
@@ -75,16 +78,90 @@ Tensor beside(const Tensor& x, int64_t dim, const std::vector<double>& numbers, 
   return reshape(to(made, TensorOptions(dtype).device(x.device())), shape);
 }
 
-// The sum of shifted selections, each weighted along the dimension.
-Tensor weighted_along(const Tensor& x, int64_t dim, const Taps& taps) {
-  Tensor total;
-  for (size_t k = 0; k < taps.at.size(); ++k) {
-    const auto count = static_cast<int64_t>(taps.at[k].size());
-    const Tensor weight = beside(x, dim, taps.weights[k], x.dtype());
-    const Tensor part = mul(index_select(x, dim, indices(count, x.device(), taps.at[k])), weight);
-    total = total.defined() ? add(total, part) : part;
+// All taps as one tensor, (taps, wanted).
+Tensor indices_of(const Taps& taps, Device device) {
+  const auto rows = static_cast<int64_t>(taps.at.size());
+  std::vector<int64_t> all;
+  for (const auto& row : taps.at) {
+    all.insert(all.end(), row.begin(), row.end());
   }
-  return total;
+  return reshape(indices(static_cast<int64_t>(all.size()), device, all), {rows, -1});
+}
+
+Tensor weights_of(const Taps& taps, DType dtype, Device device) {
+  const auto rows = static_cast<int64_t>(taps.weights.size());
+  std::vector<double> all;
+  for (const auto& row : taps.weights) {
+    all.insert(all.end(), row.begin(), row.end());
+  }
+  const Tensor made = make_tensor({rows, static_cast<int64_t>(all.size()) / rows}, DType::Float64);
+  std::copy(all.begin(), all.end(), static_cast<double*>(made.data()));
+  return to(made, TensorOptions(dtype).device(device));
+}
+
+// `index` and `weight` are (taps, wanted), as above; float32 or float64.
+Tensor weighted_select(const Tensor& self, int64_t given, const Tensor& index,
+                       const Tensor& weight) {
+  constexpr std::string_view kName = "_weighted_select";
+  const int64_t dim = wrap_dim(given, self.dim(), kName);
+  if (self.dim() == 0 || (self.dtype() != DType::Float32 && self.dtype() != DType::Float64) ||
+      weight.dtype() != self.dtype()) {
+    fail(ErrorKind::Runtime, kName,
+         "expected self of 1 or more dimensions and weight of its dtype, "
+         "float32 or float64, got ",
+         self.sizes(), " of ", self.dtype(), " and ", weight.dtype());
+  }
+  if (index.dtype() != DType::Int64 || index.dim() != 2 || index.size(0) == 0 ||
+      index.sizes() != weight.sizes()) {
+    fail(ErrorKind::Runtime, kName,
+         "expected index and weight of one shape (taps, wanted) and int64 "
+         "indices, got ",
+         index.sizes(), " of ", index.dtype(), " and ", weight.sizes());
+  }
+  IntList sizes(self.sizes());
+  sizes[static_cast<size_t>(dim)] = index.size(1);
+  Tensor made = make_tensor(sizes, self.dtype(), self.device());
+  if (made.is_meta() || made.numel() == 0) {
+    return made;
+  }
+  const Tensor from = kernels::as_contiguous(self);
+  const Tensor places = kernels::as_contiguous(index);
+  const Tensor shares = kernels::as_contiguous(weight);
+  const auto* at = static_cast<const int64_t*>(places.data());
+  for (int64_t i = 0; i < places.numel(); ++i) {
+    if (at[i] < 0 || at[i] >= self.size(dim)) {
+      fail(ErrorKind::Index, kName, "index ", at[i], " is out of bounds for dimension ", dim,
+           " with size ", self.size(dim));
+    }
+  }
+  kernels::Resample form{1, self.size(dim), index.size(1), 1, index.size(0)};
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    (d < dim ? form.outer : form.inner) *= d == dim ? 1 : self.size(d);
+  }
+  if (self.dtype() == DType::Float32) {
+    kernels::resample(static_cast<float*>(made.data()), static_cast<const float*>(from.data()),
+                      form, at, static_cast<const float*>(shares.data()));
+  } else {
+    kernels::resample(static_cast<double*>(made.data()), static_cast<const double*>(from.data()),
+                      form, at, static_cast<const double*>(shares.data()));
+  }
+  return made;
+}
+
+// Each tap gives its elements back, in the order of the taps.
+void weighted_select_gradient(Gradient& g) {
+  const auto rank = static_cast<int64_t>(g.sizes(0).size());
+  const int64_t dim = wrap_dim(g.integer(1), rank, "_weighted_select");
+  const Tensor index = g.tensor(2);
+  const Tensor weight = g.tensor(3);
+  IntList beside(g.sizes(0).size(), 1);
+  beside[static_cast<size_t>(dim)] = index.size(1);
+  Tensor grad = zeros(g.sizes(0), g.grad().options());
+  for (int64_t k = 0; k < index.size(0); ++k) {
+    const Tensor part = mul(g.grad(), reshape(select(weight, 0, k), beside));
+    grad = index_add(grad, dim, select(index, 0, k), part);
+  }
+  g.set(0, grad);
 }
 
 // The same of bytes, in integers: weights are rounded to as many binary places as 16 bits allow,
@@ -128,7 +205,9 @@ Tensor resample(std::string_view op, const Tensor& self, const Resize& resize, M
       continue;
     }
     const Taps taps = taps_of(method, axis);
-    x = bytes ? bytes_along(x, dim, merged(taps)) : weighted_along(x, dim, taps);
+    x = bytes ? bytes_along(x, dim, merged(taps))
+              : _weighted_select(x, dim, indices_of(taps, x.device()),
+                                 weights_of(taps, x.dtype(), x.device()));
   }
   return x.dtype() == self.dtype() ? x : to(x, self.dtype());
 }
@@ -166,6 +245,10 @@ Tensor smooth_pair(const Tensor& self, IntArrayRef output_size, bool align,
 }  // namespace
 
 RUSHLIGHT_OPERATORS(interpolate) {
+  op("_weighted_select(Tensor self, int dim, Tensor index, Tensor weight) -> Tensor", kInternal)
+      .doc("The sum over k of weight[k] times the slices of one dimension at index[k].")
+      .kernel(weighted_select)
+      .gradient("index weight", weighted_select_gradient);
   op("upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
      "-> Tensor",
      kNN)

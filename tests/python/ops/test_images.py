@@ -36,6 +36,30 @@ def test_cubic_keeps_constants_and_passes_gradients():
     assert grad.sum().item() == pytest.approx(21.0)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+def test_planes_are_resized_row_by_row_and_column_by_column(mode, antialias):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 7, 9, dtype=torch.float64)
+    rows = F.interpolate(x, size=(4, 9), mode=mode, antialias=antialias)
+    both = F.interpolate(x, size=(4, 13), mode=mode, antialias=antialias)
+    assert torch.allclose(F.interpolate(rows, size=(4, 13), mode=mode, antialias=antialias), both)
+    turned = F.interpolate(x.mT, size=(13, 4), mode=mode, antialias=antialias)
+    assert torch.allclose(turned.mT, both)
+    assert torch.allclose(both.float(), F.interpolate(x.float(), size=(4, 13), mode=mode,
+                                                      antialias=antialias), atol=1e-5)  # fmt: skip
+
+
+def test_gradients_of_interpolation():
+    x = torch.randn(1, 2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (x,)
+    )
+    assert torch.autograd.gradgradcheck(
+        lambda x: F.interpolate(x, size=(5, 2), mode="bilinear") ** 2, (x,)
+    )
+
+
 def test_resize_mistakes():
     with pytest.raises(RuntimeError, match="greater than 0"):
         F.interpolate(torch.ones(1, 1, 2), size=0)
