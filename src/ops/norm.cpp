@@ -5,7 +5,10 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/copy.h"
+#include "kernels/cross.h"
 #include "ops/dtype_checks.h"
+#include "ops/gradient.h"
 #include "ops/operator.h"
 
 namespace rushlight {
@@ -136,6 +139,38 @@ Tensor norm_text(const Tensor& self, std::string_view ord, std::optional<IntArra
   return linalg_matrix_norm(self, ord, dim ? IntList(*dim) : IntList{0, 1}, keepdim, dtype);
 }
 
+// Of float32 or float64 tensors of one shape.
+Tensor cross_dense(const Tensor& self, const Tensor& other, int64_t given) {
+  const int64_t dim = wrap_dim(given, self.dim(), "_cross");
+  const bool real = self.dtype() == DType::Float32 || self.dtype() == DType::Float64;
+  if (!real || other.dtype() != self.dtype() || self.sizes() != other.sizes() || self.dim() == 0 ||
+      self.size(dim) != 3) {
+    fail(ErrorKind::Runtime, "_cross",
+         "expected float32 or float64 tensors of one shape with 3 elements along dimension ", dim,
+         ", got ", self.sizes(), " of ", self.dtype(), " and ", other.sizes(), " of ",
+         other.dtype());
+  }
+  Tensor made = make_tensor(self.sizes(), self.dtype(), self.device());
+  if (made.is_meta() || made.numel() == 0) {
+    return made;
+  }
+  const Tensor a = kernels::as_contiguous(self);
+  const Tensor b = kernels::as_contiguous(other);
+  int64_t inner = 1;
+  for (int64_t d = dim + 1; d < self.dim(); ++d) {
+    inner *= self.size(d);
+  }
+  const int64_t outer = self.numel() / (3 * inner);
+  if (self.dtype() == DType::Float32) {
+    kernels::cross(static_cast<float*>(made.data()), static_cast<const float*>(a.data()),
+                   static_cast<const float*>(b.data()), outer, inner);
+  } else {
+    kernels::cross(static_cast<double*>(made.data()), static_cast<const double*>(a.data()),
+                   static_cast<const double*>(b.data()), outer, inner);
+  }
+  return made;
+}
+
 Tensor cross_of(const Tensor& self, const Tensor& other, int64_t dim) {
   if (self.dim() != other.dim()) {
     fail(ErrorKind::Runtime, "",
@@ -147,6 +182,11 @@ Tensor cross_of(const Tensor& self, const Tensor& other, int64_t dim) {
     fail(ErrorKind::Runtime, "", "linalg.cross: inputs dimension ", dim,
          " must have length 3. Got ", self.dim() == 0 ? int64_t{1} : self.size(at), " and ",
          other.dim() == 0 ? int64_t{1} : other.size(at));
+  }
+  if (self.dtype() == other.dtype() &&
+      (self.dtype() == DType::Float32 || self.dtype() == DType::Float64)) {
+    const IntList shape = broadcast_shapes(self.sizes(), other.sizes(), "linalg.cross");
+    return _cross(expand(self, shape), expand(other, shape), at);
   }
   const auto turned = [&](const Tensor& x, int64_t by) { return roll(x, {by}, {at}); };
   return sub(mul(turned(self, -1), turned(other, -2)), mul(turned(self, -2), turned(other, -1)));
@@ -331,6 +371,18 @@ RUSHLIGHT_OPERATORS(norm) {
      kFunction | kOut)
       .doc("The norm of matrices over two dimensions.")
       .composition(norm_text);
+  op("_cross(Tensor self, Tensor other, int dim) -> Tensor", kInternal)
+      .doc("Cross products of real vectors in tensors of one shape.")
+      .kernel(cross_dense)
+      .gradient("self other", [](Gradient& g) {
+        const int64_t dim = g.integer(2);
+        if (g.needs(0)) {
+          g.set(0, linalg_cross(g.tensor(1), g.grad(), dim));
+        }
+        if (g.needs(1)) {
+          g.set(1, linalg_cross(g.grad(), g.tensor(0), dim));
+        }
+      });
   op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", kFunction | kOut)
       .doc("The cross products of vectors of three elements along a dimension.")
       .composition(cross_of)

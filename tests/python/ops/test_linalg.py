@@ -190,3 +190,26 @@ def test_dtypes_of_inner_products_and_powers():
 def test_an_inverse_that_is_none_is_an_error_of_linalg():
     with pytest.raises(torch.linalg.LinAlgError, match="singular"):
         torch.linalg.tensorinv(torch.zeros(2, 2), ind=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_cross_products(dtype, dim):
+    sizes = [4, 5, 6]
+    sizes[dim] = 3
+    a = (matrix(60, 2).view(-1)[: sizes[0] * sizes[1] * sizes[2]] * 5).view(sizes).to(dtype)
+    b = a.flip(0, 1, 2)
+    expected = numpy.cross(a.numpy(), b.numpy(), axis=dim)
+    made = torch.linalg.cross(a, b, dim=dim)
+    assert made.dtype == dtype
+    numpy.testing.assert_allclose(made.numpy(), expected, rtol=1e-5, atol=1e-5)
+    one = b.select((dim + 1) % 3, 0).unsqueeze((dim + 1) % 3)
+    spread = torch.linalg.cross(a, one, dim=dim)
+    assert torch.equal(spread, torch.linalg.cross(a, one.expand(sizes).contiguous(), dim=dim))
+
+
+def test_gradients_of_cross_products():
+    a = matrix(2, 3).requires_grad_()
+    b = matrix(1, 3).requires_grad_()
+    assert torch.autograd.gradcheck(torch.linalg.cross, (a, b))
+    assert torch.autograd.gradgradcheck(torch.linalg.cross, (a, b))
