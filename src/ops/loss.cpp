@@ -39,13 +39,8 @@ void check_targets(std::string_view op, const Tensor& target, int64_t classes, i
   }
 }
 
-struct ClassShape {
-  int64_t dim;  // of the classes
-  int64_t classes;
-  Tensor target;  // with the class dimension put in, size 1
-};
+}  // namespace
 
-// One sample's class may be a line of one number.
 bool is_line_of_one(const Tensor& self, const Tensor& target) {
   return self.dim() == 1 && target.dim() == 1 && target.numel() == 1;
 }
@@ -86,6 +81,8 @@ ClassShape check_class_target(std::string_view op, const Tensor& self, const Ten
   check_targets(op, target, classes, ignored);
   return {dim, classes, unsqueeze(target, dim)};
 }
+
+namespace {
 
 Expr one_hot(Rows& r, int target) {
   return r.position() == r.raw(target);
@@ -208,29 +205,6 @@ Tensor cross_entropy_of(const Tensor& self, const Tensor& target, const Tensor& 
   return div(sum(loss), Scalar(counted.item().to_double()));
 }
 
-Tensor nll_loss_of(const Tensor& self, const Tensor& target, const Tensor& weight,
-                   int64_t reduction, int64_t ignore_index) {
-  if (is_line_of_one(self, target)) {
-    return nll_loss_of(self, reshape(target, {}), weight, reduction, ignore_index);
-  }
-  ClassShape shape = check_class_target("nll_loss", self, target, weight, ignore_index);
-  Tensor counted = ne(target, Scalar(ignore_index));
-  Tensor index = masked_fill(target, logical_not(counted), Scalar(0));
-  Tensor picked = squeeze(gather(self, shape.dim, unsqueeze(index, shape.dim)), shape.dim);
-  Tensor loss = neg(where(counted, picked, Scalar(0)));
-  Tensor weights;
-  if (weight.defined()) {
-    Tensor taken = reshape(index_select(weight, 0, reshape(index, {-1})), index.sizes());
-    weights = mul(taken, counted);
-    loss = mul(loss, weights);
-  }
-  if (reduction != 1) {
-    return reduction == 2 ? sum(loss) : loss;
-  }
-  Tensor count = weights.defined() ? sum(weights) : sum(counted);
-  return div(sum(loss), count);
-}
-
 Tensor bce_of(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
   if (!(self.sizes() == target.sizes())) {
     fail(ErrorKind::Value, "binary_cross_entropy", "Using a target size (", target.sizes(),
@@ -323,15 +297,6 @@ RUSHLIGHT_OPERATORS(loss) {
           "Cross entropy of logits (N, C, ...) with classes (N, ...) or probabilities (N, C, ...).")
       .composition(cross_entropy_of)
       .node(cross_entropy_node)
-      .check(expect_floating);
-  op("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
-     "int ignore_index=-100) -> Tensor",
-     kNN)
-      .doc("Minus the log-probability of the target classes.")
-      .composition(nll_loss_of)
-      .node([](const Invocation& inv) {
-        return inv.arguments[0].tensor().dim() > 2 ? "NllLoss2DBackward0" : "NllLossBackward0";
-      })
       .check(expect_floating);
   op("_squared_error(Tensor self, Tensor target) -> Tensor", kInternal)
       .doc("(self - target)^2.")

@@ -90,3 +90,26 @@ def test_unknown_reduction():
 def test_binary_target_must_have_the_inputs_shape():
     with pytest.raises(ValueError, match="must be the same as input size"):
         F.binary_cross_entropy_with_logits(torch.ones(2), torch.ones(3))
+
+
+def test_nll_loss_of_planes_and_ignored_targets():
+    x = torch.arange(24.0).view(2, 3, 4)
+    target = torch.tensor([[0, 1, 2, -1], [2, -1, 0, 0]])
+    each = F.nll_loss(x, target, reduction="none", ignore_index=-1)
+    assert each.tolist() == [[-0.0, -5.0, -10.0, 0.0], [-20.0, 0.0, -14.0, -15.0]]
+    assert F.nll_loss(x, target, ignore_index=-1).item() == pytest.approx(-64 / 6)
+    assert F.nll_loss(x, target, reduction="sum", ignore_index=-1).item() == -64
+    assert F.nll_loss(x.mT.contiguous().mT, target, reduction="sum", ignore_index=-1).item() == -64
+    assert F.nll_loss(torch.tensor([1.0, 2.0]), torch.tensor(1)).item() == -2
+    assert F.nll_loss(x.half(), target, ignore_index=-1, reduction="sum").item() == -64
+    with pytest.raises(IndexError, match="Target 3 is out of bounds"):
+        F.nll_loss(x, target.clamp(min=0) + 1)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_gradients_of_nll_loss(reduction):
+    x = torch.randn(3, 4, 2, dtype=torch.float64, requires_grad=True)
+    target = torch.tensor([[0, 3], [-100, 1], [2, 2]])
+    loss = lambda x: F.nll_loss(x, target, reduction=reduction)  # noqa: E731
+    assert torch.autograd.gradcheck(loss, (x,))
+    assert torch.autograd.gradgradcheck(lambda x: loss(x) ** 2, (x,))
