@@ -67,7 +67,9 @@ class Loader {
       throw std::runtime_error("the object is truncated");
     }
     std::vector<T> table(size / sizeof(T));
-    std::memcpy(table.data(), bytes_.data() + offset, table.size() * sizeof(T));
+    if (!table.empty()) {  // an empty table has no address
+      std::memcpy(table.data(), bytes_.data() + offset, table.size() * sizeof(T));
+    }
     return table;
   }
 
