@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <unordered_map>
@@ -67,7 +68,7 @@ class Loader {
       throw std::runtime_error("the object is truncated");
     }
     std::vector<T> table(size / sizeof(T));
-    if (!table.empty()) {  // an empty table has no address
+    if (!table.empty()) {  // which has no address, and may not be copied
       std::memcpy(table.data(), bytes_.data() + offset, table.size() * sizeof(T));
     }
     return table;
@@ -131,7 +132,7 @@ class Loader {
     for (size_t i = 0; i < sections_.size(); ++i) {
       if (offsets_[i] != UINT64_MAX && sections_[i].sh_type != SHT_NOBITS) {
         std::vector<char> content = read_table<char>(sections_[i].sh_offset, sections_[i].sh_size);
-        std::memcpy(memory_ + offsets_[i], content.data(), content.size());
+        std::copy(content.begin(), content.end(), memory_ + offsets_[i]);
       }
     }
   }
