@@ -3,6 +3,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/math_builder.h"
 #include "codegen/math_inverse.h"
+#include "codegen/math_shared.h"
 #include "codegen/math_trigonometric.h"
 #include "codegen/math_wide.h"
 
@@ -133,16 +134,6 @@ Value* log_tail(MathBuilder& m, Value* f) {
                        -0x1.fc2884p-4, 0x1.e6bf38p-4, -0x1.de02d6p-4, 0x1.14763ap-4});
   Value* square = m.mul(f, f);
   return m.fma(m.mul(f, p), square, m.mul(square, m.c(-0.5)));
-}
-
-Value* log_special(MathBuilder& m, Value* x, Value* result) {
-  const double infinity = __builtin_inf();
-  Value* zero = m.b.CreateFCmpOEQ(x, m.c(0));
-  // x < 0 and NaN give NaN; inf stays.
-  Value* good = m.greater(x, m.c(0));
-  Value* finite = m.less(x, m.c(infinity));
-  result = m.pick(m.b.CreateAnd(good, finite), result, m.pick(good, x, m.c(__builtin_nan(""))));
-  return m.pick(zero, m.c(-infinity), result);
 }
 
 Value* emit_log(MathBuilder& m, Value* x) {

@@ -1,5 +1,6 @@
 // log, log2, log10, log1p and what follows from them: asinh, acosh, atanh.
 #include "codegen/math_f64.h"
+#include "codegen/math_shared.h"
 
 namespace rushlight::codegen {
 
@@ -46,16 +47,6 @@ Value* log_tail(MathBuilder& m, Value* f, Value* s) {
 
 Value* log_tail(MathBuilder& m, Value* f) {
   return log_tail(m, f, m.div(f, m.add(f, m.c(2))));
-}
-
-Value* log_special(MathBuilder& m, Value* x, Value* result) {
-  constexpr double kInfinity = __builtin_inf();
-  Value* zero = m.b.CreateFCmpOEQ(x, m.c(0));
-  // x < 0 and NaN give NaN; inf stays.
-  Value* good = m.greater(x, m.c(0));
-  Value* finite = m.less(x, m.c(kInfinity));
-  result = m.pick(m.b.CreateAnd(good, finite), result, m.pick(good, x, m.c(__builtin_nan(""))));
-  return m.pick(zero, m.c(-kInfinity), result);
 }
 
 Value* emit_log(MathBuilder& m, Value* x) {

@@ -1,6 +1,7 @@
 // sin, cos and tan of f64.
 #include "codegen/arithmetic.h"
 #include "codegen/math_f64.h"
+#include "codegen/math_shared.h"
 
 namespace rushlight::codegen {
 
@@ -55,13 +56,7 @@ Value* emit_common(MathBuilder& m, Op op, Value* x) {
     Value* rest = m.fma(back, bottom_low, m.add(m.fma(back, bottom, top), top_low));
     return m.copysign(m.fma(rest, inverse, quotient), quotient);
   }
-  if (op == Op::Cos) {
-    quadrant = m.b.CreateAdd(quadrant, m.i(1));
-    odd = m.b.CreateNot(odd);
-  }
-  Value* magnitude = m.pick(odd, cosine, sine);
-  Value* sign = m.b.CreateShl(m.b.CreateAnd(quadrant, m.i(2)), m.i(62));
-  return m.from_bits(m.b.CreateXor(m.bits(magnitude), sign));
+  return turned(m, op, quadrant, odd, sine, cosine);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/math_builder.h"
+#include "codegen/math_shared.h"
 
 namespace rushlight::codegen {
 
@@ -33,13 +34,7 @@ Value* emit_f64(MathBuilder& m, Op op, Value* x) {
     Value* bottom = m.pick(odd, m.b.CreateFNeg(sine), cosine);
     return m.div(top, bottom);
   }
-  if (op == Op::Cos) {
-    quadrant = m.b.CreateAdd(quadrant, m.i(1));
-    odd = m.b.CreateNot(odd);
-  }
-  Value* magnitude = m.pick(odd, cosine, sine);
-  Value* sign = m.b.CreateShl(m.b.CreateAnd(quadrant, m.i(2)), m.i(62));
-  return m.from_bits(m.b.CreateXor(m.bits(magnitude), sign));
+  return turned(m, op, quadrant, odd, sine, cosine);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace rushlight {
 
 // Products are cut at multiples of this many k. It is part of the numeric contract: the same at
-// every level and for every path, so that FMA levels give equal bits. Deeper blocks read and write C
-// less often, shallower ones keep panels of B nearer.
+// every level and for every path, so that FMA levels give equal bits. Deeper blocks read and write
+// C less often, shallower ones keep panels of B nearer.
 inline constexpr int64_t kGemmDepth = 384;
 
 // Panels: A is packed as [ceil(m / rows)][k][rows], B as [ceil(n / cols)][k][cols], with zeros
