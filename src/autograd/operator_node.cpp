@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 #include <new>
+#include <string_view>
+#include <tuple>
 #include <unordered_set>
 
 #include "autograd/meta.h"
@@ -154,6 +156,9 @@ OperatorNode* OperatorNode::make(const Invocation& inv, const Tensor& original) 
   node->name_ = op.node_of(inv);
   Edge* edge = node->edges_;
   Filler filler{node->records_, reinterpret_cast<int64_t*>(edge + layout.argument_tensors)};
+  // Programs see what hooks are given and when: in the order of the arguments' names.
+  const bool hooked = has_saved_tensor_hooks();
+  std::vector<std::tuple<std::string_view, SavedTensor*, Tensor>> later;
   auto add = [&](const Tensor& tensor, bool save, int argument) {
     TensorRecord& record = filler.next(tensor);
     if (tensor.defined()) {
@@ -164,8 +169,12 @@ OperatorNode* OperatorNode::make(const Invocation& inv, const Tensor& original) 
         if (op.layout_arguments >> argument & 1) {
           record.saved.save_layout(kept);
         } else {
-          record.saved.save(kept);
           node->saves_ = true;
+          if (hooked) {
+            later.emplace_back(op.schema.arguments[argument].name, &record.saved, kept);
+          } else {
+            record.saved.save(kept);
+          }
         }
       }
     }
@@ -195,6 +204,10 @@ OperatorNode* OperatorNode::make(const Invocation& inv, const Tensor& original) 
         add(Tensor(), false, static_cast<int>(i));
       }
     }
+  }
+  std::ranges::stable_sort(later, {}, [](const auto& entry) { return std::get<0>(entry); });
+  for (auto& [name, saved, tensor] : later) {
+    saved->save(tensor);
   }
   for (int i = 0; i < inv.result_count; ++i) {
     const Value& value = inv.results[i];

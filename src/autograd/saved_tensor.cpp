@@ -152,7 +152,9 @@ void SavedTensor::pack(const Tensor& tensor, const SavedTensorHooks& hooks) {
   }
   {
     AutoGradMode off(false);
-    packed->object = hooks.pack(bare_alias(tensor));
+    // Of an argument the hook gets the tensor itself, so that it knows it again; of a result one
+    // without the node, which would else keep itself alive.
+    packed->object = hooks.pack(output_ < 0 ? tensor : bare_alias(tensor));
   }
   word_.packed = packed.release();
   state_ = State::Packed;
@@ -232,6 +234,10 @@ void SavedTensor::register_hooks(Node* owner, const SavedTensorHooks& hooks) {
   reset();
   output_ = static_cast<int16_t>(output);
   pack(tensor, hooks);
+}
+
+bool has_saved_tensor_hooks() {
+  return !hook_stack.hooks.empty();
 }
 
 void push_saved_tensor_hooks(SavedTensorHooks hooks) {

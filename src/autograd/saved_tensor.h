@@ -11,6 +11,9 @@
 
 namespace rushlight::autograd {
 
+// Whether saving a tensor calls hooks, in this thread and now.
+bool has_saved_tensor_hooks();
+
 class SavedTensor {
  public:
   SavedTensor() = default;

@@ -142,6 +142,18 @@ def test_saved_tensors_hooks():
     assert calls == ["pack", "pack", "unpack", "unpack"]
 
 
+def test_hooks_are_given_the_arguments_themselves():
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    doubled = x * 2
+    seen = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (seen.append(t), t)[1], lambda t: t):
+        doubled * y  # what `self` and `other` stand for, by name: other first
+        doubled.exp()
+    assert seen[0] is y and seen[1] is doubled
+    assert seen[1].grad_fn is doubled.grad_fn
+    assert len(seen) == 3 and not seen[2].requires_grad  # a result, without the node that keeps it
+
+
 def test_saved_tensors_hooks_are_checked_and_disabled():
     x = leaf(2.0)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: 5):
