@@ -43,6 +43,28 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   });
 }
 
+PyObject* get_grad_dtype(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    std::optional<DType> dtype = autograd::grad_dtype(tensor_of(self));
+    return dtype ? new_ref(dtype_object(*dtype)) : py_none();
+  });
+}
+
+int set_grad_dtype(PyObject* self, PyObject* value, void*) {
+  return guarded_int([&] {
+    std::optional<DType> dtype;
+    if (value != nullptr && value != Py_None) {
+      if (!is_dtype(value)) {
+        fail(ErrorKind::Runtime, "", "grad_dtype must be a torch.dtype or None, but got ",
+             type_name(value));
+      }
+      dtype = dtype_of(value, "", "grad_dtype");
+    }
+    autograd::set_grad_dtype(tensor_of(self), dtype);
+    return 0;
+  });
+}
+
 PyObject* get_grad_fn(PyObject* self, void*) {
   return guarded([&] { return wrap_node(autograd::grad_fn(tensor_of(self))); });
 }
@@ -175,6 +197,8 @@ PyObject* backward(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyGetSetDef properties[] = {
     {"grad", get_grad, set_grad, "The gradient that backward accumulated, or None.", nullptr},
     {"_grad", get_grad_quietly, set_grad, "grad, without a warning.", nullptr},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype, "What dtype a leaf's grad has; None: any.",
+     nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The node that made the tensor; None for leaves.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operator made it.", nullptr},
     {"output_nr", get_output_nr, nullptr, "Which output of grad_fn it is.", nullptr},

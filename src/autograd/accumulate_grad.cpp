@@ -97,6 +97,11 @@ AccumulateGrad::AccumulateGrad(TensorImpl* leaf) {
   sequence_ = std::numeric_limits<uint64_t>::max();
 }
 
+InputMetadata AccumulateGrad::input(uint32_t) const {
+  const auto& meta = static_cast<const AutogradMetaImpl&>(*leaf_->autograd);
+  return {leaf_->sizes, meta.grad_dtype.value_or(leaf_->dtype), leaf_->device, meta.any_grad_dtype};
+}
+
 HookHandle AccumulateGrad::add_accumulate_hook(AccumulateHook hook) {
   auto alive = std::make_shared<std::atomic<bool>>(true);
   std::lock_guard lock(hooks_mutex_);

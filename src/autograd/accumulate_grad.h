@@ -17,9 +17,7 @@ class AccumulateGrad final : public Node {
   TensorList apply(TensorList&& gradients) override;
   std::string name() const override { return "AccumulateGrad"; }
   uint32_t input_count() const override { return 1; }
-  InputMetadata input(uint32_t) const override {
-    return {leaf_->sizes, leaf_->dtype, leaf_->device};
-  }
+  InputMetadata input(uint32_t) const override;
   Tensor leaf() const { return Tensor::share(leaf_); }
   HookHandle add_accumulate_hook(AccumulateHook hook);
   // Looks at the hooks, in order, while none can be added.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "autograd/node.h"
@@ -33,6 +34,9 @@ struct AutogradMetaImpl final : AutogradMeta {
   uint32_t output = 0;  // which result of grad_fn
   bool retains_grad = false;
   Tensor grad;
+  // What dtype the grad of a leaf has: the leaf's, unless another is set, or any.
+  std::optional<DType> grad_dtype;
+  bool any_grad_dtype = false;
   std::atomic<AccumulateGrad*> accumulate{nullptr};  // owned; made at first use
   std::unique_ptr<ViewInfo> view;
 };
@@ -51,6 +55,10 @@ Edge gradient_edge(const Tensor& tensor);
 // The node that accumulates into a leaf.
 NodePtr accumulator(const Tensor& leaf);
 bool is_leaf(const Tensor& tensor);
+// The dtype that a leaf's grad has, whatever that of what arrives; nullopt: that of what arrives.
+// Error(Runtime) for tensors that are no leaves, and where a grad of another dtype is there.
+std::optional<DType> grad_dtype(const Tensor& leaf);
+void set_grad_dtype(const Tensor& leaf, std::optional<DType> dtype);
 
 // Makes the tensor result `output` of `node`.
 void set_history(const Tensor& tensor, const NodePtr& node, uint32_t output);

@@ -60,6 +60,8 @@ struct InputMetadata {
   IntArrayRef sizes;
   DType dtype = DType::Float32;
   Device device;
+  bool any_dtype = false;  // `dtype` is not asked for
+  bool fits(DType given) const { return any_dtype || given == dtype; }
 };
 
 template <typename F>

@@ -48,7 +48,7 @@ void check_gradient_list(const Node& node, TensorList& outgoing) {
     }
     InputMetadata wanted = edge.node->input(edge.input);
     const Tensor& gradient = outgoing[i];
-    if (gradient.sizes() == wanted.sizes && gradient.dtype() == wanted.dtype &&
+    if (gradient.sizes() == wanted.sizes && wanted.fits(gradient.dtype()) &&
         gradient.device() == wanted.device) {
       continue;
     }
@@ -136,7 +136,7 @@ void fit_gradient(Tensor& gradient, const InputMetadata& wanted, const std::stri
     }
     gradient = ops::sum_to_size(gradient, wanted.sizes);
   }
-  if (gradient.dtype() != wanted.dtype) {
+  if (!wanted.fits(gradient.dtype())) {
     if (is_complex(gradient.dtype()) && !is_complex(wanted.dtype)) {
       fail(ErrorKind::Runtime, "", where, " - got a complex gradient but expected ", wanted.dtype);
     }

@@ -57,10 +57,13 @@ void Tensor::set_grad(Tensor grad) const {
   if (grad.is_same(*this)) {
     fail(ErrorKind::Runtime, "", "can't assign Variable as its own grad");
   }
-  if (grad.dtype() != dtype()) {
+  AutogradMetaImpl* meta = meta_of(*this);
+  DType wanted = meta != nullptr ? meta->grad_dtype.value_or(dtype()) : dtype();
+  if (grad.dtype() != wanted && (meta == nullptr || !meta->any_grad_dtype)) {
     fail(ErrorKind::Runtime, "", "attempting to assign a gradient with dtype '", grad.dtype(),
-         "' to a tensor with grad_dtype '", dtype(),
-         "'. The gradient must match the tensor's dtype");
+         "' to a tensor with grad_dtype '", wanted,
+         "'. The gradient must match the tensor's grad_dtype, which is the tensor's dtype unless "
+         "another is set, or None for any");
   }
   if (!(grad.device() == device())) {
     fail(ErrorKind::Runtime, "", "attempting to assign a gradient with device type '",
@@ -133,6 +136,32 @@ std::string printed_name(const Tensor& tensor) {
 const bool installed = (grad_fn_name = printed_name, true);
 
 }  // namespace
+
+std::optional<DType> grad_dtype(const Tensor& leaf) {
+  if (!is_leaf(leaf)) {
+    fail(ErrorKind::Runtime, "", "grad_dtype can only be accessed on leaf tensors.");
+  }
+  const AutogradMetaImpl* meta = meta_of(leaf);
+  if (meta == nullptr) {
+    return leaf.dtype();
+  }
+  return meta->any_grad_dtype ? std::nullopt
+                              : std::optional(meta->grad_dtype.value_or(leaf.dtype()));
+}
+
+void set_grad_dtype(const Tensor& leaf, std::optional<DType> dtype) {
+  if (!is_leaf(leaf)) {
+    fail(ErrorKind::Runtime, "", "grad_dtype can only be set on leaf tensors.");
+  }
+  AutogradMetaImpl& meta = require_meta(leaf);
+  if (dtype && meta.grad.defined() && meta.grad.dtype() != *dtype) {
+    fail(ErrorKind::Runtime, "", "Cannot set grad_dtype to '", *dtype,
+         "' because there is already a gradient with dtype '", meta.grad.dtype(),
+         "'. Please clear the gradient (.grad = None) before changing grad_dtype.");
+  }
+  meta.grad_dtype = dtype;
+  meta.any_grad_dtype = !dtype.has_value();
+}
 
 HookHandle register_hook(const Tensor& tensor, TensorHook hook) {
   if (!tensor.requires_grad()) {

@@ -284,3 +284,28 @@ def test_a_gradient_through_a_view_is_not_copied():
     (w.reshape(3, 8) * 2).sum().backward()
     assert seen == [w.grad.data_ptr()]
     assert not w.grad.requires_grad and w.grad.is_leaf
+
+
+def test_dtype_of_a_leafs_grad():
+    x = torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
+    assert x.grad_dtype == torch.bfloat16
+    x.grad_dtype = torch.float32
+    x.sum().backward()
+    assert x.grad.dtype == torch.float32 and x.grad.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="there is already a gradient with dtype"):
+        x.grad_dtype = torch.float64
+    x.grad = torch.zeros(2)
+    with pytest.raises(RuntimeError, match="tensor with grad_dtype"):
+        x.grad = torch.zeros(2, dtype=torch.bfloat16)
+    x.grad_dtype = None
+    assert x.grad_dtype is None
+    x.grad = torch.zeros(2, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="must be a torch.dtype or None, but got str"):
+        x.grad_dtype = "float32"
+    made = x * 2
+    with pytest.raises(RuntimeError, match="grad_dtype can only be accessed on leaf tensors"):
+        made.grad_dtype
+    with pytest.raises(RuntimeError, match="grad_dtype can only be set on leaf tensors"):
+        made.grad_dtype = torch.float32
+    with pytest.raises(RuntimeError, match="tensor with grad_dtype 'float32"):
+        torch.ones(2).grad = torch.ones(2, dtype=torch.float64)
