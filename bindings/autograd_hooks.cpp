@@ -86,8 +86,16 @@ struct AccumulateHooks {
     Ref argument = owned(wrap(tensor));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
       Ref result = owned(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), i), argument.get()));
-      if (result.get() != Py_None) {
-        fail(ErrorKind::Runtime, "", "post accumulate grad hooks should return None.");
+      if (result.get() == Py_None) {
+        continue;
+      }
+      if (!is_tensor(result.get())) {
+        fail(ErrorKind::Type, "", "expected Variable, but hook returned '", type_name(result.get()),
+             "'");
+      }
+      // What writes in place, `lambda p: p.add_(p.grad)`, gives the tensor itself.
+      if (!tensor_of(result.get()).is_same(tensor)) {
+        fail(ErrorKind::Runtime, "", "Tensor post accumulate grad hooks should return None.");
       }
     }
   }

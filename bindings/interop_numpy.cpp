@@ -209,7 +209,7 @@ void check_exportable(const Tensor& tensor) {
          "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
          "host memory first.");
   }
-  if (tensor.requires_grad()) {
+  if (tensor.requires_grad() && thread_state.grad_mode) {
     fail(ErrorKind::Runtime, "",
          "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import warnings
 
 import rushlight as torch
 from rushlight import _C
@@ -77,7 +78,7 @@ def asarray(
         dtype: the elements' type; None keeps it, or infers it from numbers.
         device: where the tensor shall be; None keeps it.
         copy: True copies always, False never (ValueError where a copy is needed).
-        requires_grad: whether gradients are wanted of the result; None: they are not.
+        requires_grad: whether gradients are wanted of the result; None: where they are of obj.
     """
     source = _shared(obj, dtype)
     if source is None:
@@ -86,7 +87,14 @@ def asarray(
         made = torch.tensor(obj, dtype=dtype, device=device)
     else:
         made = _placed(source, dtype, device, copy)
-        if made is obj and not requires_grad and not made.requires_grad:
+        if requires_grad is None:
+            if made.requires_grad:
+                warnings.warn(
+                    "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad "
+                    "instead of False. Pass requires_grad=False explicitly to get the old behavior "
+                    "and silence this warning.",
+                    stacklevel=2,
+                )
             return made
         if made.requires_grad and not requires_grad:
             made = made.detach()

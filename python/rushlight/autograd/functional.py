@@ -219,6 +219,11 @@ def _gradient_function(func: Callable, name: str) -> Callable:
     return gradient
 
 
+def _output(func: Callable, values: tuple, create_graph: bool) -> Tensor:
+    with torch.set_grad_enabled(create_graph):
+        return func(*(_prepared(values, True) if create_graph else values))
+
+
 def vhp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple:
@@ -226,9 +231,7 @@ def vhp(
     is_tuple, values = _tuple(inputs, "inputs", "vhp")
     vectors = _vectors(v, values, "input", "vhp")
     _, result = vjp(_gradient_function(func, "vhp"), values, vectors, create_graph, strict)
-    with torch.set_grad_enabled(create_graph and torch.is_grad_enabled()):
-        output = func(*values)
-    return output, _untuple(result, is_tuple)
+    return _output(func, values, create_graph), _untuple(result, is_tuple)
 
 
 def hvp(
@@ -238,6 +241,4 @@ def hvp(
     is_tuple, values = _tuple(inputs, "inputs", "hvp")
     vectors = _vectors(v, values, "input", "hvp")
     _, result = jvp(_gradient_function(func, "hvp"), values, vectors, create_graph, strict)
-    with torch.set_grad_enabled(create_graph and torch.is_grad_enabled()):
-        output = func(*values)
-    return output, _untuple(result, is_tuple)
+    return _output(func, values, create_graph), _untuple(result, is_tuple)

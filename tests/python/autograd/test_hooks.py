@@ -145,3 +145,18 @@ def test_cycles_through_hooks_are_collected():
     del holder
     gc.collect()
     assert reference() is None
+
+
+def test_what_a_post_accumulate_hook_gives():
+    x = leaf(1.0, 2.0)
+    handle = x.register_post_accumulate_grad_hook(lambda p: p.sub_(p.grad))
+    (x * 4).sum().backward()  # the tensor itself is what in-place methods give
+    assert x.tolist() == [-3.0, -2.0]
+    handle.remove()
+    handle = x.register_post_accumulate_grad_hook(lambda p: 1)
+    with pytest.raises(TypeError, match="expected Variable, but hook returned 'int'"):
+        x.sum().backward()
+    handle.remove()
+    x.register_post_accumulate_grad_hook(lambda p: torch.ones(2))
+    with pytest.raises(RuntimeError, match="post accumulate grad hooks should return None"):
+        x.sum().backward()

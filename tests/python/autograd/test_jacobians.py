@@ -51,3 +51,14 @@ def test_hooks_of_nodes_by_name():
     assert callable(handle.remove)
     with pytest.raises(NotImplementedError):
         torch.autograd.NestedIOFunction.forward_extended(None)
+
+
+@pytest.mark.parametrize("name", ["hvp", "vhp"])
+def test_the_value_beside_a_hessian_product_has_a_graph_where_asked(name: str) -> None:
+    function = getattr(torch.autograd.functional, name)
+    x = torch.tensor([1.0, 2.0])
+    value, product = function(lambda v: (v**3).sum(), x, torch.ones(2), create_graph=True)
+    assert value.requires_grad and product.requires_grad
+    assert product.tolist() == [6.0, 12.0]
+    value, product = function(lambda v: (v**3).sum(), x, torch.ones(2))
+    assert not value.requires_grad and not product.requires_grad

@@ -191,3 +191,21 @@ def test_memory_that_an_array_shares_is_not_moved():
     with pytest.raises(RuntimeError, match="resize storage that is not resizable"):
         y.resize_(5000)
     assert shared.tolist() == [1, 1, 1]
+
+
+def test_arrays_of_what_requires_grad():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Can't call numpy.. on Tensor that requires grad"):
+        x.numpy()
+    with torch.no_grad():
+        assert x.numpy().tolist() == [1.0, 1.0]
+
+
+def test_asarray_keeps_what_requires_grad():
+    x = torch.ones(2, requires_grad=True)
+    made = x * 2
+    with pytest.warns(UserWarning, match="unspecified requires_grad now defaults to obj.requires"):
+        assert torch.asarray(made) is made
+    assert not torch.asarray(made, requires_grad=False).requires_grad
+    assert torch.asarray(made, requires_grad=True).grad_fn is not None
+    assert not torch.asarray(torch.ones(2)).requires_grad
