@@ -53,6 +53,8 @@ class FunctionCtx:
                     "non-tensors as attributes on ctx."
                 )
         self.saved_for_forward = tensors
+        if self.to_save is None:  # jvp finds them where backward finds its own
+            self.to_save = tensors
 
     def mark_dirty(self, *args: Any) -> None:
         """Names the arguments that forward wrote in place; they must be results too."""
@@ -106,7 +108,42 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx, _HookMixin):
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
                 "should only implement one of them."
             )
+        if not has_backward and not has_vjp and cls.jvp is not Function.jvp:
+            return self._transposed_jvp(args)
         return (vjp if has_vjp else backward)(self, *args)
+
+    def _transposed_jvp(self, gradients: tuple) -> tuple:
+        """Backward of a function that only tells forward mode: jvp is linear, and its transpose
+        what backward would give.
+        """
+        import rushlight as torch
+
+        with torch.enable_grad():
+            tangents = [
+                torch.zeros(shape, dtype=dtype, requires_grad=wanted) if wanted else None
+                for (shape, dtype), wanted in zip(
+                    self._argument_forms, self.needs_input_grad, strict=True
+                )
+            ]
+            results = self._forward_cls.jvp(self, *tangents)
+        results = results if isinstance(results, tuple) else (results,)
+        pairs = [
+            (result, gradient)
+            for result, gradient in zip(results, gradients, strict=False)
+            if gradient is not None and result is not None and result.requires_grad
+        ]
+        given = [tangent for tangent in tangents if tangent is not None]
+        found = [None] * len(given)
+        if pairs:
+            found = torch.autograd.grad(
+                [result for result, _ in pairs],
+                given,
+                [gradient for _, gradient in pairs],
+                create_graph=torch.is_grad_enabled(),
+                allow_unused=True,
+            )
+        rest = iter(found)
+        return tuple(None if tangent is None else next(rest) for tangent in tangents)
 
     def apply_boxed(self, *args: Any) -> Any:
         """Runs the user's backward with one list of gradients, where boxed_grads_call is set."""
@@ -142,7 +179,6 @@ class FunctionMeta(type):
     def __init__(cls, name: str, bases: tuple, attrs: dict) -> None:
         members = {
             "_forward_cls": cls,
-            "__module__": cls.__module__,
             "boxed_grads_call": getattr(cls, "boxed_grads_call", False),
         }
         clears = getattr(cls, "clear_saved_tensors_on_access", False)
@@ -230,7 +266,21 @@ class Function(_SingleLevelFunction):
             from rushlight._functorch._batch_function import apply_batched
 
             return apply_batched(cls, super().apply, args)
-        return super().apply(*args)
+        results = super().apply(*args)
+        if cls.backward is Function.backward and cls.vjp is Function.vjp:
+            _note_arguments(results, args)
+        return results
+
+
+def _note_arguments(results: Any, args: tuple) -> None:
+    """Keeps what the tangents of a call's arguments would look like."""
+    for result in results if isinstance(results, tuple) else (results,):
+        node = getattr(result, "grad_fn", None)
+        if isinstance(node, BackwardCFunction):
+            node._argument_forms = [
+                (arg.shape, arg.dtype) if isinstance(arg, _C.Tensor) else (None, None)
+                for arg in args
+            ]
 
 
 def _vmap_active() -> bool:

@@ -367,3 +367,31 @@ def test_saved_tensors_that_are_read_once():
     assert x.grad.tolist() == [2.0, 2.0]
     with pytest.raises(RuntimeError, match="only be accessed once"):
         y.backward()
+
+
+class ForwardOnly(Function):
+    @staticmethod
+    def forward(ctx, x, y, scale):
+        ctx.save_for_forward(x, y)
+        ctx.scale = scale
+        return x * y * scale
+
+    @staticmethod
+    def jvp(ctx, x_t, y_t, _):
+        x, y = ctx.saved_tensors
+        second = 0 if y_t is None else x * y_t
+        return ctx.scale * (y * x_t + second)
+
+
+def test_forward_mode_of_a_function_without_backward():
+    x, y = torch.tensor([2.0, 3.0]), torch.tensor([5.0, 7.0])
+    forward_ad = torch.autograd.forward_ad
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.tensor([1.0, 10.0]))
+        result = forward_ad.unpack_dual(ForwardOnly.apply(dual, y, 4.0))
+    assert result.primal.tolist() == [40.0, 84.0]
+    assert result.tangent.tolist() == [20.0, 280.0]
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(value, torch.ones(2)) for value in (x, y)]
+        tangent = forward_ad.unpack_dual(ForwardOnly.apply(*duals, 4.0)).tangent
+    assert tangent.tolist() == [28.0, 40.0]
