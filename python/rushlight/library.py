@@ -329,7 +329,9 @@ def register_torch_dispatch(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Registers fn(func, types, args, kwargs) for tensors of a subclass; also a decorator."""
+    """Registers fn(cls, func, types, args, kwargs) for tensors of a subclass with a
+    __torch_dispatch__, or fn(mode, func, ...) for a dispatch mode; also as a decorator.
+    """
 
     def register(func: Callable) -> Callable:
         _operator(op).dispatched[torch_dispatch_class] = func

@@ -8,7 +8,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight._library import registry
-from rushlight._library.infer import infer_schema
+from rushlight._library.infer import infer_schema, tag_set
 from rushlight._library.registry import Operator
 from rushlight._library.schema import Schema
 from rushlight._ops import OpOverload
@@ -46,8 +46,12 @@ class CustomOpDef:
         self._schema = schema
         self._init_fn = fn
         self._tags = tags
-        self._operator = Operator(namespace, Schema(f"{name}{schema}"), is_custom=True)
+        self._operator = Operator(
+            namespace, Schema(f"{name}{schema}"), is_custom=True, tags=tag_set(tags)
+        )
         for argument in self._operator.schema.arguments:
+            if torch.Tag.out in self._operator.tags:
+                break
             if argument.keyword_only and argument.type.startswith("Tensor"):
                 raise NotImplementedError(
                     "custom_op with kwarg-only Tensor args. Please make your tensors not "
@@ -116,7 +120,9 @@ class CustomOpDef:
     def register_torch_dispatch(
         self, torch_dispatch_class: type, fn: Callable | None = None, /
     ) -> Callable:
-        """Registers fn(func, types, args, kwargs) for tensors of a subclass; also a decorator."""
+        """Registers fn(cls, func, types, args, kwargs) for tensors of a subclass with a
+        __torch_dispatch__, or fn(mode, func, ...) for a dispatch mode; also as a decorator.
+        """
 
         def register(fn: Callable) -> Callable:
             self._operator.dispatched[torch_dispatch_class] = fn
@@ -156,7 +162,9 @@ def custom_op(
 
     def inner(fn: Callable) -> CustomOpDef:
         namespace, op_name = parse_qualname(name)
-        text = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
+        text = schema
+        if text is None:
+            text = infer_schema(fn, mutates_args=mutates_args, tags=tags)
         made = CustomOpDef(namespace, op_name, text, fn, tags)
         if schema is not None:
             _check_mutated(made, mutates_args)

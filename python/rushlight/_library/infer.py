@@ -27,6 +27,13 @@ _SEQUENCES = (list, collections.abc.Sequence)
 _IN_LISTS = ("Tensor", "SymInt", "float", "bool", "Scalar", "str")
 
 
+def tag_set(tags: Any) -> set[torch.Tag]:
+    """The tags given: none, one or several."""
+    if tags is None:
+        return set()
+    return {tags} if isinstance(tags, torch.Tag) else set(tags)
+
+
 def _type(annotation: Any) -> str | None:
     """The schema's type for an annotation, None where there is none."""
     try:
@@ -56,8 +63,10 @@ def infer_schema(
 ) -> str:
     """The schema of a function with annotations, after op_name where it is given.
 
-    mutates_args: the names of the arguments that it writes into, or 'unknown'.
+    mutates_args: the names of the arguments that it writes into, or 'unknown'. tags: with
+    Tag.inplace it gives the first argument, with Tag.out those by keyword that it writes into.
     """
+    tags = tag_set(tags)
     signature = inspect.signature(prototype_function)
 
     def refuse(text: str) -> typing.NoReturn:
@@ -95,6 +104,12 @@ def infer_schema(
     if signature.return_annotation is signature.empty:
         refuse("No return type annotation was provided. Please add one.")
     returned = _returned(hints.get("return", signature.return_annotation), refuse)
+    if torch.Tag.inplace in tags:
+        returned = parts[0].split(" ")[0]
+    elif torch.Tag.out in tags:
+        by_name = parts[parts.index("*") + 1 :] if "*" in parts else []
+        written = [part.split(" ")[0] for part in by_name if "!" in part]
+        returned = written[0] if len(written) == 1 else f"({', '.join(written)})"
     return f"{op_name or ''}({', '.join(parts)}) -> {returned}"
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import rushlight as torch
 from rushlight import _C, Tensor
 from rushlight._library.schema import Schema
 from rushlight._ops import OpOverload, OpOverloadPacket
+from rushlight.utils._python_dispatch import _get_current_dispatch_mode, _pop_mode_temporarily
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
 
 _operators: dict[str, Operator] = {}
@@ -27,10 +29,19 @@ def kernel_key(name: str) -> str:
 class Operator:
     """One overload that a program has defined: its schema, kernels, gradient and rules."""
 
-    def __init__(self, namespace: str, schema: Schema, is_custom: bool = False) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        schema: Schema,
+        is_custom: bool = False,
+        tags: Iterable[torch.Tag] = (),
+    ) -> None:
         self.namespace = namespace
         self.schema = schema
         self.is_custom = is_custom  # made by custom_op: results are apart from arguments
+        self.tags = set(tags)
+        # Those tagged so give arguments that they have written, outside the graph.
+        self.gives_arguments = bool(self.tags & {torch.Tag.inplace, torch.Tag.out})
         self.kernels: dict[str, Callable] = {}
         self.disabled: set[str] = set()
         self.fake: Callable | None = None
@@ -60,11 +71,14 @@ class Operator:
         """Runs the operator: autocast, then the gradient's record, then the device's kernel."""
         args, keywords = self.schema.bind(self.qualname, args, kwargs)
         tensors = [x for x in tree_leaves((args, keywords)) if isinstance(x, Tensor)]
-        for tensor in tensors if self.dispatched else ():
-            handler = self.dispatched.get(type(tensor))
-            if handler is not None:
+        if self.dispatched:
+            found = self._handler(tensors)
+            if found is not None:
+                handler, asked, context = found
                 overload = getattr(packet(self.namespace, self.schema.name), self._overload)
-                return handler(overload, (type(tensor),), args, keywords)
+                kinds = tuple(dict.fromkeys(type(x) for x in tensors if _dispatches(type(x))))
+                with context:
+                    return handler(asked, overload, kinds, args, keywords)
         for device, dtype in self.autocast.items():
             if torch.is_autocast_enabled(device):
                 args, keywords = tree_map_only(
@@ -76,6 +90,16 @@ class Operator:
                     return self._recorded(args, keywords, tensors)
         return self._recorded(args, keywords, tensors)
 
+    def _handler(self, tensors: list[Tensor]) -> tuple | None:
+        """What a mode or class has registered, whom it is for, and where it runs."""
+        mode = _get_current_dispatch_mode()
+        if type(mode) in self.dispatched:
+            return self.dispatched[type(mode)], mode, _pop_mode_temporarily()
+        for tensor in tensors:
+            if type(tensor) in self.dispatched and _dispatches(type(tensor)):
+                return self.dispatched[type(tensor)], type(tensor), contextlib.nullcontext()
+        return None
+
     def _recorded(self, args: tuple, keywords: dict, tensors: list[Tensor]) -> Any:
         wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         if "autograd" in self.kernels and not getattr(_thread, "below", False):
@@ -84,7 +108,8 @@ class Operator:
                 return self.kernels["autograd"](*args, **keywords)
             finally:
                 _thread.below = False
-        if not wanted or not self.schema.returns or not (self.is_custom or self.backward):
+        unrecorded = not self.schema.returns or self.gives_arguments
+        if not wanted or unrecorded or not (self.is_custom or self.backward):
             if wanted and self.is_custom:
                 with torch.no_grad():
                     return self.run(args, keywords, tensors)
@@ -121,7 +146,12 @@ class Operator:
         result = kernel(*args, **keywords)
         if isinstance(result, list) and self.schema.returns_tuple:
             result = tuple(result)
-        if self.is_custom:
+        if torch.Tag.inplace in self.tags and result is not args[0]:
+            raise RuntimeError(
+                f"{self.schema.name}: An operator tagged with torch.Tag.inplace must return its "
+                "first argument."
+            )
+        if self.is_custom and not self.gives_arguments:
             _check_apart(self, result, tensors)
         return result
 
@@ -146,6 +176,10 @@ class Operator:
                 f"backend: it has kernels for {sorted(self.kernels) or 'no backend'}."
             )
         return kernel
+
+
+def _dispatches(kind: type) -> bool:
+    return kind.__torch_dispatch__ is not Tensor.__torch_dispatch__
 
 
 def _check_apart(op: Operator, result: Any, tensors: list[Tensor]) -> None:

@@ -7,6 +7,7 @@ import pytest
 import rushlight as torch
 from rushlight import Tensor
 from rushlight import library as L
+from rushlight.utils._python_dispatch import TorchDispatchMode
 
 
 @L.custom_op("test_lib::scaled_sin", mutates_args=())
@@ -166,19 +167,90 @@ def test_autocast_converts_arguments():
 
 
 class Tagged(Tensor):
-    pass
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise NotImplementedError(func)
 
 
 def test_tensors_of_a_subclass():
     seen = []
 
     @scaled_sin.register_torch_dispatch(Tagged)
-    def _(func, types, args, kwargs):
-        seen.append((str(func), types))
-        return args[0]
+    def _(cls, func, types, args, kwargs):
+        seen.append((cls, str(func), types))
+        return 5
 
-    scaled_sin(x().as_subclass(Tagged))
-    assert seen == [("test_lib.scaled_sin.default", (Tagged,))]
+    assert scaled_sin(Tensor._make_subclass(Tagged, x())) == 5
+    assert seen == [(Tagged, "test_lib.scaled_sin.default", (Tagged,))]
+
+
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_rule_for_a_mode():
+    @L.custom_op("test_lib::same", mutates_args=())
+    def same(v: Tensor) -> Tensor:
+        return v.clone()
+
+    @L.register_torch_dispatch("test_lib::same", Mode)
+    def _(mode, func, types, args, kwargs):
+        assert isinstance(mode, Mode)
+        return func(*args) + 1  # the mode is off here
+
+    assert torch.equal(same(x()), x())
+    with Mode():
+        assert torch.equal(same(x()), x() + 1)
+
+
+def test_an_operator_that_gives_the_argument_it_writes():
+    @L.custom_op("test_lib::double_", mutates_args={"v"}, tags=torch.Tag.inplace)
+    def double_(v: Tensor) -> Tensor:
+        return v.mul_(2)
+
+    assert str(double_._opoverload._schema) == "test_lib::double_(Tensor(a0!) v) -> Tensor(a0!)"
+    given = x()
+    assert double_(given) is given
+    assert torch.equal(given, 2 * x())
+
+    @L.custom_op("test_lib::copies_", mutates_args={"v"}, tags=torch.Tag.inplace)
+    def copies_(v: Tensor) -> Tensor:
+        return v.clone()
+
+    with pytest.raises(RuntimeError, match="must return its first argument"):
+        copies_(x())
+
+
+def test_an_operator_that_writes_into_out():
+    @L.custom_op("test_lib::double_out", mutates_args={"out"}, tags=torch.Tag.out)
+    def double_out(v: Tensor, *, out: Tensor) -> Tensor:
+        return out.copy_(2 * v)
+
+    schema = "test_lib::double_out(Tensor v, *, Tensor(a1!) out) -> Tensor(a1!)"
+    assert str(double_out._opoverload._schema) == schema
+    out = torch.zeros(2)
+    assert double_out(x(), out=out) is out
+    assert torch.equal(out, 2 * x())
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+
+        @L.custom_op("test_lib::untagged_out", mutates_args={"out"})
+        def untagged_out(v: Tensor, *, out: Tensor) -> Tensor:
+            return out
+
+
+def test_kernels_may_ask_for_arrays_of_what_requires_grad():
+    @L.custom_op("test_lib::numpy_sin", mutates_args=())
+    def numpy_sin(v: Tensor) -> Tensor:
+        return torch.from_numpy(numpy.sin(v.numpy()))
+
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+
+    numpy_sin.register_autograd(lambda ctx, g: g * ctx.saved_tensors[0].cos(), setup_context=setup)
+    v = x().requires_grad_()
+    numpy_sin(v).sum().backward()
+    assert torch.equal(v.grad, x().cos())
 
 
 @pytest.mark.parametrize(
