@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._public import publish
 
 # (mantissa bits stored, smallest exponent of a normal number, largest finite value)
 _FLOATS = {
@@ -91,3 +92,6 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+publish("rushlight", finfo, iinfo)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from rushlight import _C
+from rushlight._public import publish
 
 __all__ = ["Event", "Stream", "get_device_module"]
 
@@ -193,3 +194,6 @@ def get_device_module(device: object = None) -> object:
             f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'."
         )
     return importlib.import_module(f"rushlight.{kind}")
+
+
+publish("rushlight", Event, Stream)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight._public import publish
+
 
 class _Symbol:
     def __init__(self, node: Any) -> None:
@@ -141,3 +143,6 @@ def sym_constrain_range_for_size(
 ) -> None:
     """An error where a size is not between bounds, or negative."""
     sym_constrain_range(size, min=0 if min is None else min, max=max)
+
+
+publish("rushlight", SymBool, SymFloat, SymInt)

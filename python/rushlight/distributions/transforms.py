@@ -9,6 +9,7 @@ from typing import Any
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import Tensor
+from rushlight._public import publish
 from rushlight.distributions import constraints
 from rushlight.distributions._transform import (
     ComposeTransform,
@@ -434,3 +435,17 @@ class CumulativeDistributionTransform(Transform):
         if self._cache_size == cache_size:
             return self
         return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
+
+
+publish(
+    __name__,
+    ComposeTransform,
+    CorrCholeskyTransform,
+    IndependentTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    ReshapeTransform,
+    SoftmaxTransform,
+    StickBreakingTransform,
+    Transform,
+)

@@ -1,5 +1,7 @@
 """Optimizers and schedules of the learning rate."""
 
+from rushlight._public import publish
+
 from . import lr_scheduler as lr_scheduler
 from . import swa_utils as swa_utils
 from ._adafactor import Adafactor
@@ -39,3 +41,5 @@ __all__ = [
     "SparseAdam",
     "swap_in_optimizer_params_and_state",
 ]
+
+publish(__name__, Adafactor, Muon)

@@ -7,6 +7,7 @@ import warnings
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._public import publish
 from rushlight.utils._selective_checkpoint import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -367,3 +368,6 @@ def checkpoint_sequential(
             preserve_rng_state=preserve,
         )
     return stretch(end, len(functions))(input)
+
+
+publish(__name__, CheckpointPolicy, SelectiveCheckpointContext)

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._public import publish
 
 from ._block_mask import (
     _DEFAULT_SPARSE_BLOCK_SIZE,
@@ -347,3 +348,6 @@ def flex_attention(
             lse if return_aux.lse else None, largest.detach() if return_aux.max_scores else None
         )
     return out
+
+
+publish(__name__, BlockMask)

@@ -6,6 +6,8 @@ Functions that are operators of the extension as they stand are looked up at fir
 
 from __future__ import annotations
 
+import importlib
+
 import rushlight as torch
 from rushlight.overrides import _composites
 
@@ -271,7 +273,9 @@ _composites(
 
 
 def __getattr__(name: str):
-    """Finds an operator of the extension at its first use and keeps it."""
+    """Finds an operator of the extension, or the module of gradients, at its first use."""
+    if name == "grad":
+        return importlib.import_module("rushlight.nn.grad")
     if name in _IN_NN:
         found = getattr(torch._C._nn, _IN_NN[name], None)
     elif name in _IN_TORCH:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._public import publish
 
 from .. import functional as F
 from ..parameter import Parameter
@@ -419,3 +420,5 @@ class Softmax2d(Module):
 
 
 from ._multihead_attention import MultiheadAttention  # noqa: E402
+
+publish(__name__, MultiheadAttention)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import operator
 
+from rushlight._public import publish
+
 from .module import Module, _addindent
 
 __all__ = [
@@ -338,3 +340,5 @@ def _pairs(values, owner: str):
 
 # The parameter containers live in a file of their own; they are part of this module's public names.
 from ._parameter_containers import ParameterDict, ParameterList  # noqa: E402
+
+publish(__name__, ParameterDict, ParameterList)

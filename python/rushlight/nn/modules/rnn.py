@@ -6,6 +6,7 @@ import math
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._public import publish
 
 from .. import init
 from ..parameter import Parameter
@@ -469,3 +470,6 @@ class LSTM(RNNBase):
 
     def _native_state(self, hx):
         return tuple(hx)
+
+
+publish(__name__, GRUCell, LSTMCell, RNNCell, RNNCellBase)

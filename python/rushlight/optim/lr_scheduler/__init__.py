@@ -1,5 +1,7 @@
 """Schedules of the learning rate."""
 
+from rushlight._public import publish
+
 from ._base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from ._base import LRScheduler
 from ._base import _LRScheduler as _LRScheduler
@@ -36,3 +38,5 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+publish(__name__, *(globals()[name] for name in __all__))
