@@ -1,5 +1,6 @@
 """Pipes of data."""
 
+import io
 import pickle
 from collections.abc import Iterator
 
@@ -18,7 +19,13 @@ from rushlight.utils.data import (
     runtime_validation,
     runtime_validation_disabled,
 )
-from rushlight.utils.data.datapipes.iter import IterableWrapper, Shuffler
+from rushlight.utils.data.datapipes.iter import (
+    FileLister,
+    FileOpener,
+    IterableWrapper,
+    Shuffler,
+    StreamReader,
+)
 from rushlight.utils.data.datapipes.map import SequenceWrapper
 
 
@@ -205,3 +212,54 @@ def test_checked_items():
 def test_mistakes(call, text):
     with pytest.raises((AssertionError, ValueError, IndexError), match=text):
         call()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name in ("z.txt", "a.txt", "b/q.md", "b/a.txt", "b/c/k.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_files_of_folders(folder):
+    assert list(FileLister(".")) == ["./a.txt", "./z.txt"]
+    all_files = ["./a.txt", "./z.txt", "./b/a.txt", "./b/q.md", "./b/c/k.txt"]
+    assert list(FileLister(".", recursive=True)) == all_files
+    assert list(FileLister(["b", "."], "a*")) == ["b/a.txt", "./a.txt"]
+    found = list(FileLister(".", ["*.md", "z*"], recursive=True, abspath=True))
+    assert found == [str(folder / "z.txt"), str(folder / "b" / "q.md")]
+    assert len(FileLister(length=3)) == 3
+    with pytest.raises(TypeError, match="doesn't have valid length"):
+        len(FileLister())
+
+
+def test_contents_of_files(folder):
+    paths = FileLister("b")
+    assert list(paths.open_files(mode="b").read_from_stream(chunk=4)) == [
+        ("b/a.txt", b"b/a."),
+        ("b/a.txt", b"txt"),
+        ("b/q.md", b"b/q."),
+        ("b/q.md", b"md"),
+    ]
+    assert list(StreamReader(paths.open_files())) == [
+        ("b/a.txt", "b/a.txt"),
+        ("b/q.md", "b/q.md"),
+    ]
+    stream = io.StringIO("abc")
+    assert list(StreamReader([("label", stream), ("empty", io.StringIO(""))])) == [("label", "abc")]
+    assert stream.closed
+    with pytest.raises(ValueError, match="Invalid mode w"):
+        FileOpener(paths, mode="w")
+    with pytest.raises(ValueError, match="binary mode doesn't take an encoding argument"):
+        FileOpener(paths, mode="b", encoding="utf8")
+    with pytest.raises(TypeError, match="Expected string type for pathname"):
+        list(FileOpener([3]))
+
+
+def test_names_of_pipes_by_keys():
+    pipe = SequenceWrapper(range(3))
+    assert repr(pipe) == "SequenceWrapperMapDataPipe"
+    assert repr(pipe.map(str)) == "MapperMapDataPipe"
+    assert repr(pipe.shuffle()) == "ShufflerIterDataPipe"

@@ -9,6 +9,9 @@ from .combining import DemultiplexerIterDataPipe as Demultiplexer
 from .combining import ForkerIterDataPipe as Forker
 from .combining import MultiplexerIterDataPipe as Multiplexer
 from .combining import ZipperIterDataPipe as Zipper
+from .files import FileListerIterDataPipe as FileLister
+from .files import FileOpenerIterDataPipe as FileOpener
+from .files import StreamReaderIterDataPipe as StreamReader
 from .grouping import BatcherIterDataPipe as Batcher
 from .grouping import GrouperIterDataPipe as Grouper
 from .grouping import UnBatcherIterDataPipe as UnBatcher
@@ -21,6 +24,8 @@ __all__ = [
     "Collator",
     "Concater",
     "Demultiplexer",
+    "FileLister",
+    "FileOpener",
     "Filter",
     "Forker",
     "Grouper",
@@ -30,6 +35,7 @@ __all__ = [
     "Sampler",
     "ShardingFilter",
     "Shuffler",
+    "StreamReader",
     "UnBatcher",
     "Zipper",
 ]

@@ -19,7 +19,7 @@ def default_fn(data: Any) -> Any:
     return data
 
 
-class SequenceWrapper(MapDataPipe):
+class SequenceWrapperMapDataPipe(MapDataPipe):
     """The items of a sequence or dict; deepcopy: of a copy of it."""
 
     def __init__(self, sequence: Any, deepcopy: bool = True) -> None:
@@ -33,7 +33,7 @@ class SequenceWrapper(MapDataPipe):
 
 
 @functional_datapipe("map")
-class Mapper(MapDataPipe):
+class MapperMapDataPipe(MapDataPipe):
     """fn of each item."""
 
     def __init__(self, datapipe: MapDataPipe, fn: Callable = default_fn) -> None:
@@ -48,7 +48,7 @@ class Mapper(MapDataPipe):
 
 
 @functional_datapipe("concat")
-class Concater(MapDataPipe):
+class ConcaterMapDataPipe(MapDataPipe):
     """The items of one pipe after those of another, by number."""
 
     def __init__(self, *datapipes: MapDataPipe) -> None:
@@ -69,7 +69,7 @@ class Concater(MapDataPipe):
 
 
 @functional_datapipe("zip")
-class Zipper(MapDataPipe):
+class ZipperMapDataPipe(MapDataPipe):
     """Tuples of the items that several pipes have for a key."""
 
     def __init__(self, *datapipes: MapDataPipe) -> None:
@@ -85,7 +85,7 @@ class Zipper(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class Batcher(MapDataPipe):
+class BatcherMapDataPipe(MapDataPipe):
     """The items in batches, by number; the last one smaller, or dropped."""
 
     def __init__(
@@ -114,7 +114,7 @@ class Batcher(MapDataPipe):
         return (len(self.datapipe) + extra) // self.batch_size
 
 
-class Shuffler(IterDataPipe):
+class ShufflerIterDataPipe(IterDataPipe):
     """The items in random order, as a stream."""
 
     def __init__(self, datapipe: MapDataPipe, *, indices: list | None = None) -> None:
@@ -126,12 +126,12 @@ class Shuffler(IterDataPipe):
         self._rng = random.Random()
         self._order = self.indices
 
-    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
+    def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
         """Turns shuffling on or off; the pipe itself."""
         self._enabled = shuffle
         return self
 
-    def set_seed(self, seed: int) -> Shuffler:
+    def set_seed(self, seed: int) -> ShufflerIterDataPipe:
         """Sets the seed of the next iterator; the pipe itself."""
         self._seed = seed
         return self
@@ -155,4 +155,10 @@ class Shuffler(IterDataPipe):
         return len(self.datapipe)
 
 
+SequenceWrapper = SequenceWrapperMapDataPipe
+Mapper = MapperMapDataPipe
+Concater = ConcaterMapDataPipe
+Zipper = ZipperMapDataPipe
+Batcher = BatcherMapDataPipe
+Shuffler = ShufflerIterDataPipe
 MapDataPipe.register_datapipe_as_function("shuffle", Shuffler)
