@@ -65,7 +65,7 @@ class Dim:
 
     def __repr__(self) -> str:
         parts = [repr(self.__name__)]
-        if self.min > 2 or self.max is None:
+        if self.min != 2:
             parts.append(f"min={self.min}")
         if self.max is not None:
             parts.append(f"max={self.max}")

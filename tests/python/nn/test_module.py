@@ -129,6 +129,11 @@ def test_conversion_takes_the_gradient_along():
     assert layer.weight.grad.tolist() == [[1.0, 1.0]]
 
 
+def test_to_from_meta_names_the_way_out():
+    with pytest.raises(NotImplementedError, match="Please use torch.nn.Module.to_empty"):
+        nn.Linear(2, 3, device="meta").to("cpu")
+
+
 def test_meta_device_makes_new_parameters():
     layer = nn.Linear(2, 3)
     layer.to("meta")

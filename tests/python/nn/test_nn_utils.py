@@ -116,3 +116,11 @@ def test_the_filler_of_an_orthogonal_weight_draws_what_pytorch_draws():
     layer = nn.utils.parametrizations.orthogonal(nn.Linear(2, 5), orthogonal_map="cayley")
     assert abs(torch.rand(1).item() - 0.7932) < 1e-4
     assert torch.allclose(layer.weight.T @ layer.weight, torch.eye(2), atol=1e-6)
+
+
+def test_sequences_without_padding_are_copies():
+    padded = rnn.pad_sequence([torch.arange(3.0), torch.arange(2.0)])
+    first, second = rnn.unpad_sequence(padded, torch.tensor([3, 2]))
+    assert first.is_contiguous() and second.is_contiguous()
+    first.zero_()
+    assert padded[:, 0].tolist() == [0.0, 1.0, 2.0]

@@ -206,7 +206,10 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     """The sequences without their padding."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [row[: int(length)] for row, length in zip(padded_sequences, lengths)]
+    return [
+        row[: int(length)].clone(memory_format=torch.contiguous_format)
+        for row, length in zip(padded_sequences, lengths)
+    ]
 
 
 def pack_sequence(sequences, enforce_sorted: bool = True) -> PackedSequence:
