@@ -2,16 +2,17 @@
 //
 //   rushlight_packer DIRECTORY [LEVEL...]     levels: v3 v4, by default both
 //
-// Writes DIRECTORY/pack_LEVEL_NN.o, a fixed number of objects with code, and
-// DIRECTORY/pack_LEVEL_table.o. Kernels are dealt to objects by key, and an object whose kernels
-// and code generator are those of the last run is left alone: an edit of one operator recompiles
-// few.
+// Writes DIRECTORY/pack_LEVEL.o, the pack as constant bytes. Kernels are dealt by key to a fixed
+// number of shares, kept beside it as pack_LEVEL_NN.share, and a share whose kernels and code
+// generator are those of the last run is read again: an edit of one operator recompiles few.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -21,12 +22,14 @@
 #include "codegen/target.h"
 #include "codegen_identity.h"
 #include "loop/kernel.h"
+#include "pack_image.h"
 #include "pack_samples.h"
 
 namespace rushlight {
 namespace {
 
-constexpr int kObjects = 16;  // src/codegen/CMakeLists.txt names them
+constexpr int kShares = 16;
+constexpr const char* kSymbol = "rushlight_kernel";  // runtime/kernel_cache.cpp asks for it
 
 struct LevelName {
   codegen::Level level;
@@ -34,13 +37,6 @@ struct LevelName {
 };
 
 using Kernels = std::map<uint64_t, loop::Kernel>;
-
-std::string symbol_of(uint64_t key, const std::string& level) {
-  char name[40];
-  std::snprintf(name, sizeof(name), "rushlight_%s_%016llx", level.c_str(),
-                static_cast<unsigned long long>(key));
-  return name;
-}
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -57,40 +53,83 @@ void write_file(const std::string& path, const std::string& content) {
   }
 }
 
-// True where something was compiled.
-bool write_object(const Kernels& kernels, const LevelName& level, int number,
-                  const std::string& directory) {
-  char name[64];
-  std::snprintf(name, sizeof(name), "/pack_%s_%02d.o", level.text.c_str(), number);
-  std::string path = directory + name;
-  std::vector<codegen::Unit> units;
-  std::string content = RUSHLIGHT_CODEGEN_IDENTITY "\n";
-  for (const auto& [key, kernel] : kernels) {
-    if (key % kObjects == static_cast<uint64_t>(number)) {
-      units.push_back({&kernel, symbol_of(key, level.text)});
-      content += units.back().symbol + "\n";
+using Objects = std::map<uint64_t, std::string>;
+
+// A share begins with the code generator's identity and its kernels' keys, one a line, and an empty
+// line; then comes each object after its size. Null where the file is not that of these kernels.
+std::optional<Objects> read_share(const std::string& path, const std::string& title,
+                                  const std::vector<uint64_t>& keys) {
+  std::string content = read_file(path);
+  if (content.compare(0, title.size(), title) != 0) {
+    return std::nullopt;
+  }
+  Objects objects;
+  size_t at = title.size();
+  for (uint64_t key : keys) {
+    uint64_t size = 0;
+    if (content.size() - at < sizeof(size)) {
+      return std::nullopt;
     }
+    std::memcpy(&size, content.data() + at, sizeof(size));
+    at += sizeof(size);
+    if (content.size() - at < size) {
+      return std::nullopt;
+    }
+    objects.emplace(key, content.substr(at, size));
+    at += size;
   }
-  std::string list = path + ".list";
-  if (read_file(list) == content && !read_file(path).empty()) {
-    return false;
-  }
-  codegen::Generator generator(level.level);
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = codegen::lower(context, generator.machine(), units);
-  write_file(path, generator.emit(*module));
-  write_file(list, content);
-  return true;
+  return objects;
 }
 
-void write_table(const Kernels& kernels, const LevelName& level, const std::string& directory) {
-  codegen::Generator generator(level.level);
-  std::vector<codegen::PackedFunction> functions;
-  for (const auto& [key, kernel] : kernels) {
-    functions.push_back({key, symbol_of(key, level.text)});
+Objects compile_share(const Kernels& kernels, const std::vector<uint64_t>& keys,
+                      codegen::Level level, const std::string& path, const std::string& title) {
+  codegen::Generator generator(level);
+  Objects objects;
+  std::string content = title;
+  for (uint64_t key : keys) {
+    llvm::LLVMContext context;
+    std::unique_ptr<llvm::Module> module =
+        codegen::lower(context, generator.machine(), {{&kernels.at(key), kSymbol}});
+    std::string object = generator.emit(*module);
+    uint64_t size = object.size();
+    content.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    content += object;
+    objects.emplace(key, std::move(object));
   }
-  write_file(directory + "/pack_" + level.text + "_table.o",
-             codegen::emit_pack_table(generator, "rushlight_pack_" + level.text, functions));
+  write_file(path, content);
+  return objects;
+}
+
+struct Share {
+  Objects objects;
+  bool compiled;
+};
+
+Share make_share(const Kernels& kernels, const LevelName& level, int number,
+                 const std::string& directory) {
+  char name[64];
+  std::snprintf(name, sizeof(name), "/pack_%s_%02d.share", level.text.c_str(), number);
+  std::vector<uint64_t> keys;
+  std::string title = RUSHLIGHT_CODEGEN_IDENTITY "\n";
+  for (const auto& [key, kernel] : kernels) {
+    if (key % kShares == static_cast<uint64_t>(number)) {
+      keys.push_back(key);
+      title += std::to_string(key) + "\n";
+    }
+  }
+  title += "\n";
+  std::string path = directory + name;
+  if (std::optional<Objects> objects = read_share(path, title, keys)) {
+    return {std::move(*objects), false};
+  }
+  return {compile_share(kernels, keys, level.level, path, title), true};
+}
+
+void write_pack(const Objects& objects, const LevelName& level, const std::string& directory) {
+  codegen::Generator generator(level.level);
+  write_file(
+      directory + "/pack_" + level.text + ".o",
+      codegen::emit_constant(generator, "rushlight_pack_" + level.text, pack_image(objects)));
 }
 
 Kernels collect() {
@@ -106,19 +145,16 @@ Kernels collect() {
   return kernels;
 }
 
-// The objects of all levels, shared out among the cores.
-int write_objects(const Kernels& kernels, const std::vector<LevelName>& levels,
-                  const std::string& directory) {
-  std::atomic<int> next{0};
-  std::atomic<int> written{0};
+// Does `count` pieces of work on all cores; the first exception is thrown again.
+template <typename Work>
+void share_out(size_t count, const Work& work) {
+  std::atomic<size_t> next{0};
   std::exception_ptr problem;
   std::atomic<bool> failed{false};
-  int total = static_cast<int>(levels.size()) * kObjects;
-  auto work = [&] {
+  auto take = [&] {
     try {
-      for (int i = next++; i < total && !failed; i = next++) {
-        written += write_object(kernels, levels[static_cast<size_t>(i / kObjects)], i % kObjects,
-                                directory);
+      for (size_t i = next++; i < count && !failed; i = next++) {
+        work(i);
       }
     } catch (...) {
       if (!failed.exchange(true)) {
@@ -128,16 +164,15 @@ int write_objects(const Kernels& kernels, const std::vector<LevelName>& levels,
   };
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
-    threads.emplace_back(work);
+    threads.emplace_back(take);
   }
-  work();
+  take();
   for (std::thread& thread : threads) {
     thread.join();
   }
   if (problem) {
     std::rethrow_exception(problem);
   }
-  return written;
 }
 
 int run(const std::string& directory, const std::vector<std::string>& names) {
@@ -150,13 +185,20 @@ int run(const std::string& directory, const std::vector<std::string>& names) {
   }
   auto start = std::chrono::steady_clock::now();
   Kernels kernels = collect();
-  int written = write_objects(kernels, levels, directory);
-  for (const LevelName& level : levels) {
-    write_table(kernels, level, directory);
+  std::vector<Share> shares(levels.size() * kShares);
+  share_out(shares.size(), [&](size_t i) {
+    shares[i] = make_share(kernels, levels[i / kShares], static_cast<int>(i % kShares), directory);
+  });
+  int compiled = 0;
+  std::vector<Objects> objects(levels.size());
+  for (size_t i = 0; i < shares.size(); ++i) {
+    compiled += shares[i].compiled ? 1 : 0;
+    objects[i / kShares].merge(shares[i].objects);
   }
+  share_out(levels.size(), [&](size_t i) { write_pack(objects[i], levels[i], directory); });
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  std::printf("kernel pack: %zu kernels, %zu levels, %d of %zu objects compiled in %.1f s\n",
-              kernels.size(), levels.size(), written, levels.size() * kObjects, time.count());
+  std::printf("kernel pack: %zu kernels, %zu levels, %d of %zu shares compiled in %.1f s\n",
+              kernels.size(), levels.size(), compiled, shares.size(), time.count());
   return 0;
 }
 

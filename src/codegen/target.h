@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/plugin.h"
@@ -39,14 +40,7 @@ class Generator {
 std::unique_ptr<llvm::Module> lower(llvm::LLVMContext& context, const llvm::TargetMachine& target,
                                     const std::vector<Unit>& units);
 
-struct PackedFunction {
-  uint64_t key;
-  std::string symbol;
-};
-
-// An object that defines `name`, a table of the functions (defined in other objects) by key, in the
-// form that runtime/kernel_pack.h reads.
-std::string emit_pack_table(Generator& generator, const std::string& name,
-                            std::vector<PackedFunction> functions);
+// An object that defines `name`, hidden and aligned to eight bytes, as constant bytes.
+std::string emit_constant(Generator& generator, const std::string& name, std::string_view bytes);
 
 }  // namespace rushlight::codegen

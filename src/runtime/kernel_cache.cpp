@@ -143,12 +143,18 @@ KernelFunction find_or_compile(const Kernel& kernel, uint64_t key) {
   }
   double start = now_ms();
   Level level = host_level();
-  if (KernelFunction function = find_in_pack(level, key)) {
+  std::string error;
+  std::string object;
+  const KernelPack* pack = kernel_pack(level);
+  if (pack && pack->read(key, &object)) {
+    KernelFunction function = load(object, &error);
+    if (!function) {
+      fail(ErrorKind::Runtime, "get_kernel", "kernel ", kernel.name,
+           " of the library's kernel pack cannot be loaded: ", error);
+    }
     ++counters.pack_hits;
     return function;
   }
-  std::string error;
-  std::string object;
   if (read_kernel_file(level, key, &object)) {
     if (KernelFunction function = load(object, &error)) {
       ++counters.disk_hits;

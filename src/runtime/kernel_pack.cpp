@@ -1,46 +1,92 @@
 #include "runtime/kernel_pack.h"
 
+#include <zstd.h>
+
 #include <algorithm>
+#include <cstring>
 
 extern "C" {
-__attribute__((weak, visibility("hidden"))) extern const rushlight::Pack rushlight_pack_v3;
-__attribute__((weak, visibility("hidden"))) extern const rushlight::Pack rushlight_pack_v4;
+__attribute__((weak, visibility("hidden"))) extern const char rushlight_pack_v3[];
+__attribute__((weak, visibility("hidden"))) extern const char rushlight_pack_v4[];
 }
 
 namespace rushlight {
 namespace {
 
-const Pack* pack_of(codegen::Level level) {
-  switch (level) {
-    case codegen::Level::X86V3:
-      return &rushlight_pack_v3;
-    case codegen::Level::X86V4:
-      return &rushlight_pack_v4;
-    default:
-      return nullptr;
+[[noreturn]] void fail_as_damaged(const char* what) {
+  fail(ErrorKind::Runtime, "get_kernel", "the library's kernel pack is damaged: ", what);
+}
+
+// Null where the library was built without the pack. Packs live as long as the process.
+const KernelPack* open_pack(const char* image) {
+  if (!image) {
+    return nullptr;
   }
+  PackHeader header;
+  std::memcpy(&header, image, sizeof(header));
+  return new KernelPack(std::string_view(image, header.size));
 }
 
 }  // namespace
 
-loop::KernelFunction find_in_pack(codegen::Level level, uint64_t key) {
-  const Pack* pack = pack_of(level);
-  if (!pack) {
-    return nullptr;
+KernelPack::KernelPack(std::string_view image) : image_(image) {
+  PackHeader header;
+  if (image.size() < sizeof(header)) {
+    fail_as_damaged("it has no header");
   }
-  const PackEntry* first = pack->entries;
-  const PackEntry* last = first + pack->count;
-  const PackEntry* found = std::lower_bound(
-      first, last, key, [](const PackEntry& entry, uint64_t wanted) { return entry.key < wanted; });
-  if (found == last || found->key != key) {
-    return nullptr;
+  std::memcpy(&header, image.data(), sizeof(header));
+  uint64_t tables =
+      sizeof(header) + uint64_t{header.count} * sizeof(PackEntry) + header.dictionary_size;
+  if (header.size != image.size() || tables > image.size()) {
+    fail_as_damaged("it is cut short");
   }
-  return reinterpret_cast<loop::KernelFunction>(reinterpret_cast<intptr_t>(pack) + found->offset);
+  count_ = header.count;
+  entries_ = reinterpret_cast<const PackEntry*>(image.data() + sizeof(header));
+  dictionary_ = ZSTD_createDDict(entries_ + count_, header.dictionary_size);
+  context_ = ZSTD_createDCtx();
+  RUSHLIGHT_ASSERT(dictionary_ != nullptr && context_ != nullptr);
 }
 
-uint64_t pack_size(codegen::Level level) {
-  const Pack* pack = pack_of(level);
-  return pack ? pack->count : 0;
+KernelPack::~KernelPack() {
+  ZSTD_freeDCtx(context_);
+  ZSTD_freeDDict(dictionary_);
+}
+
+bool KernelPack::read(uint64_t key, std::string* object) const {
+  const PackEntry* last = entries_ + count_;
+  const PackEntry* found =
+      std::lower_bound(entries_, last, key,
+                       [](const PackEntry& entry, uint64_t wanted) { return entry.key < wanted; });
+  if (found == last || found->key != key) {
+    return false;
+  }
+  if (found->offset > image_.size() || found->frame_size > image_.size() - found->offset) {
+    fail_as_damaged("an object lies outside of it");
+  }
+  object->resize(found->object_size);
+  std::lock_guard lock(mutex_);
+  size_t got =
+      ZSTD_decompress_usingDDict(context_, object->data(), object->size(),
+                                 image_.data() + found->offset, found->frame_size, dictionary_);
+  if (got != found->object_size) {
+    fail_as_damaged(ZSTD_isError(got) ? ZSTD_getErrorName(got) : "an object has another size");
+  }
+  return true;
+}
+
+const KernelPack* kernel_pack(codegen::Level level) {
+  switch (level) {
+    case codegen::Level::X86V3: {
+      static const KernelPack* const pack = open_pack(rushlight_pack_v3);
+      return pack;
+    }
+    case codegen::Level::X86V4: {
+      static const KernelPack* const pack = open_pack(rushlight_pack_v4);
+      return pack;
+    }
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace rushlight

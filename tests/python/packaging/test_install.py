@@ -92,12 +92,12 @@ def test_the_examples_are_the_programs_of_the_examples_folder():
 
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer's code")
 def test_sizes(prefix):
-    """Small beside the 700 MB of other frameworks: 17 MB, or 60 MB with the code generator."""
+    """Small beside the 700 MB of other frameworks: 15 MB, or 60 MB with the code generator."""
     generator = prefix / "lib" / "librushlight_codegen.so"
     files = [path for path in prefix.rglob("*") if path.is_file() and not path.is_symlink()]
     total = sum(path.stat().st_size for path in files)
     plugin = generator.stat().st_size if generator.exists() else 0
-    assert total - plugin < 17e6
+    assert total - plugin < 15e6
     assert total < 60e6
 
 
