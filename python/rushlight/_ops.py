@@ -286,3 +286,20 @@ class HigherOrderOperator:
 
     def __str__(self) -> str:
         return self._name
+
+    __repr__ = __str__
+
+
+class _HigherOrder:
+    """The operators of functions, torch.ops.higher_order, by name."""
+
+    _name = "higher_order"
+
+    def __getattr__(self, name: str) -> HigherOrderOperator:
+        if name == "cond":
+            from rushlight._higher_order_ops._traced_cond import cond_op
+
+            return cond_op
+        raise AttributeError(
+            f"'_HigherOrderNamespace' '{self._name}' object has no attribute '{name}'"
+        )

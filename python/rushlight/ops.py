@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rushlight._ops import _Namespace
+from rushlight._ops import _HigherOrder, _Namespace
 
 aten = _Namespace("aten")
+higher_order = _HigherOrder()
 loaded_libraries: set[str] = set()
 
 

@@ -204,6 +204,8 @@ def save(
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got "
             f"'{type(ep).__name__}' instead."
         )
+    if any(True for _ in ep.graph_module.children()):
+        raise NotImplementedError("export.save: programs with torch.cond cannot be written yet")
     signature = ep.graph_signature
     program = {
         "format": _FORMAT,

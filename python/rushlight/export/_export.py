@@ -42,7 +42,7 @@ def _names(forward: Any, args: tuple, kwargs: dict) -> list[str]:
     for name, value in signature.bind(*args, **kwargs).arguments.items():
         keyed = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
         for path, _ in tree_flatten_with_path(value)[0]:
-            keys = [str(vars(key).get("key", vars(key).get("idx", key))) for key in path]
+            keys = [str(next(iter(vars(key).values()))) for key in path]
             names.append("_".join(keys if keyed else [name, *keys]))
     return names
 
@@ -86,6 +86,13 @@ class _Exporter:
                     f"Constraints violated ({', '.join(given)})! The program runs with the sizes "
                     f"{chosen[0]}, but not with {choice}: {error}",
                 ) from error
+        codes = [{name: inner.code for name, inner in t.modules.items()} for t in traces]
+        if any(code != codes[0] for code in codes):
+            raise UserError(
+                UserErrorType.DYNAMIC_CONTROL_FLOW,
+                "export: the functions of torch.cond depend on open sizes, but their graphs are of "
+                "one call; give these sizes without dynamic_shapes",
+            )
         _unify.Unifier(traces, chosen, sizes).run()
         return traces[0]
 
@@ -100,7 +107,7 @@ class _Exporter:
                 # Code such as x.view(b, t // 4, 4) needs sizes with the same divisors.
                 traced = self._of_all_sizes(sizes, ranges, spread=True)
         fake_meta(traced.graph.nodes)
-        graph_module = fx.GraphModule({}, traced.graph)
+        graph_module = fx.GraphModule(traced.modules, traced.graph)
         graph_module.graph.lint()
         return ExportedProgram(
             graph_module,

@@ -81,6 +81,11 @@ class TracedCall:
             self._mode.opens = whole
         self.calls = CallRecorder(root, self.graph, self._mode.node, preserved)
 
+    @property
+    def modules(self) -> dict[str, fx.GraphModule]:
+        """The graphs of functions that operators are given, by the names of attributes."""
+        return self._mode.modules
+
     def on_value(self, function: Callable | None) -> None:
         """Has values that the program reads go to a function instead of being errors."""
         self._mode.on_value = function

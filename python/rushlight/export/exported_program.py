@@ -209,6 +209,8 @@ class ExportedProgram:
             _set(root, spec.target, value, spec.persistent)
             known[node] = graph.get_attr(spec.target)
             known[node].meta.update(node.meta)
+        for name, function in self._graph_module.named_children():
+            root.add_module(name, function)
         made = ExportedModule(root, graph)
         for name in self._constants:
             _set(made, name, self._constants[name], None)
@@ -242,7 +244,7 @@ class ExportedProgram:
             for name, r in self._ranges.items()
         )
         return (
-            f"ExportedProgram:\n    {code}\n\nGraph signature: {signature.rstrip()}\n\n"
+            f"ExportedProgram:\n    {code}\n    \nGraph signature: {signature.rstrip()}\n    \n"
             f"Range constraints: {{{ranges}}}\n"
         )
 

@@ -106,6 +106,8 @@ def qualified_name(target: Callable) -> str:
 
     if isinstance(target, (_ops.OpOverload, _ops.OpOverloadPacket)):
         return f"torch.ops.{target}"
+    if isinstance(target, _ops.HigherOrderOperator):
+        return f"torch.ops.{target.namespace}.{target}"
     name = getattr(target, "__name__", type(target).__name__)
     module = getattr(target, "__module__", None) or ""
     if getattr(builtins, name, None) is target:

@@ -3,6 +3,7 @@
 import pytest
 import rushlight as torch
 from rushlight._higher_order_ops import associative_scan, map, scan, while_loop
+from rushlight.fx.experimental.proxy_tensor import make_fx
 
 
 def test_cond_runs_one_branch():
@@ -70,3 +71,35 @@ def test_map():
         [2, 2],
         [3, 3],
     ]
+
+
+def branch(x):
+    return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+def test_a_branch_in_a_graph():
+    graph = make_fx(branch)(torch.ones(2))
+    assert "torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, (x_1,))" in graph.code
+    assert "aten.add.Tensor" in graph.true_graph_0.code
+    assert "aten.sub.Tensor" in graph.false_graph_0.code
+    for x in (torch.ones(2), -torch.ones(2)):
+        assert torch.equal(graph(x), branch(x))
+
+
+def test_a_branch_within_a_branch():
+    def nested(x):
+        return torch.cond(x.sum() > 0, branch, lambda v: (v * 2).sin(), (x,))
+
+    graph = make_fx(nested)(torch.ones(2))
+    for x in (torch.ones(2), -torch.ones(2)):
+        assert torch.equal(graph(x), nested(x))
+
+
+def test_branches_in_a_graph_must_agree():
+    def differs(x):
+        return torch.cond(x.sum() > 0, lambda v: v[:1], lambda v: v * 1, (x,))
+
+    with pytest.raises(RuntimeError, match="the branches must give the same structure of tensors"):
+        make_fx(differs)(torch.ones(2))
+    with pytest.raises(RuntimeError, match="must give tensors, or structures of tensors"):
+        make_fx(lambda x: torch.cond(x.sum() > 0, lambda v: 1, lambda v: 2, (x,)))(torch.ones(2))

@@ -1,11 +1,12 @@
 """Modules exported as programs: graphs, signatures, calls of other sizes, files."""
 
+import dataclasses
 import io
 
 import pytest
 import rushlight as torch
 import rushlight.export
-from rushlight import nn
+from rushlight import Tensor, nn
 from rushlight._dynamo.exc import UserError
 from rushlight.export import Dim, export
 
@@ -270,3 +271,71 @@ def test_files_that_are_no_programs(tmp_path):
         torch.export.load(path)
     with pytest.raises(TypeError, match="must be an instance of 'ExportedProgram'"):
         torch.export.save(nn.ReLU(), path)
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 2)
+        self.second = nn.Linear(2, 2)
+
+    def forward(self, x, y):
+        z = y * 2
+        first, second = (lambda v: self.first(v) + z), (lambda v: self.second(v) - y)
+        return torch.cond(x.sum() > 0, first, second, (x,))
+
+
+def test_branches():
+    module, y = Branches(), torch.ones(1, 2)
+    program = export(module, (torch.ones(1, 2), y))
+    (node,) = (n for n in program.graph.nodes if n.target is torch.ops.higher_order.cond)
+    assert [n.name for n in node.args[3]] == [
+        "x", "p_first_weight", "p_first_bias", "mul", "p_second_weight", "p_second_bias", "y",
+    ]  # fmt: skip
+    for again in (program, program.run_decompositions()):
+        for x in (torch.ones(1, 2), -torch.ones(1, 2)):
+            assert torch.equal(again.module()(x, y), module(x, y))
+    with pytest.raises(NotImplementedError, match="programs with torch.cond cannot be written"):
+        torch.export.save(program, io.BytesIO())
+
+
+def test_branches_of_open_sizes():
+    class Plain(nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda v: v.relu(), lambda v: v.exp(), (x,))
+
+    program = export(Plain(), (torch.ones(3),), dynamic_shapes={"x": {0: Dim("b")}})
+    assert program.module()(-torch.ones(5)).shape == (5,)
+
+    class Reshaped(nn.Module):
+        def forward(self, x):
+            one, other = (lambda v: v.view(x.size(0), 1) * 2), (lambda v: v.unsqueeze(1) * 3)
+            return torch.cond(x.sum() > 0, one, other, (x,))
+
+    with pytest.raises(UserError, match="functions of torch.cond depend on open sizes"):
+        export(Reshaped(), (torch.ones(3),), dynamic_shapes={"x": {0: Dim("b")}})
+
+
+@dataclasses.dataclass
+class Pair:
+    feature: Tensor
+    bias: int
+
+
+def test_arguments_of_dataclasses_are_named_by_their_fields():
+    torch.export.register_dataclass(Pair)
+
+    class Sum(nn.Module):
+        def forward(self, x):
+            return x.feature + x.bias
+
+    program = export(Sum(), (Pair(torch.ones(2, 2), 1),))
+    assert program.graph_signature.user_inputs[0] == "x_feature"
+    assert "def forward(self, x_feature" in str(program)
+    assert "Graph signature: \n    # inputs" in str(program)
+
+
+def test_text_of_sizes():
+    assert repr(Dim("a")) == "Dim('a', min=0)"
+    assert repr(Dim("a", max=5)) == "Dim('a', min=0, max=5)"
+    assert repr(Dim("a", min=2, max=5)) == "Dim('a', max=5)"

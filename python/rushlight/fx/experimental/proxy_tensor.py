@@ -54,6 +54,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         # tensors that no operator gave, such as x.data, by the memory that they share.
         self._nodes: dict[int, tuple[Tensor, fx.Node]] = {}
         self._memory: dict[int, tuple[Tensor, fx.Node]] = {}
+        self.modules: dict[str, fx.GraphModule] = {}  # of functions that operators are given
 
     def track(self, tensor: Tensor, node: fx.Node) -> None:
         """Makes a node stand for a tensor."""
@@ -137,7 +138,7 @@ class WholeOperatorsMode(ProxyTorchDispatchMode):
         if self.opens is None or func in self.decompositions or not self.opens(func):
             return super().__torch_dispatch__(func, types, args, kwargs)
         inner = ProxyTorchDispatchMode(self.graph, self.constant, self.decompositions)
-        inner._nodes, inner._memory = self._nodes, self._memory
+        inner._nodes, inner._memory, inner.modules = self._nodes, self._memory, self.modules
         with inner:
             return func(*args, **(kwargs or {}))
 
@@ -320,6 +321,6 @@ def _trace(
     graph.eliminate_dead_code()
     fake_meta(graph.nodes)
     name = re.sub(r"\W", "_", getattr(f, "__name__", type(f).__name__))
-    made = TracedGraphModule(constants.values, graph, name)
+    made = TracedGraphModule({**constants.values, **mode.modules}, graph, name)
     made._describe_call(in_spec, None if plain else out_spec)
     return made
