@@ -202,18 +202,18 @@ Value* emit_cosh(MathBuilder& m, Value* x) {
   return m.add(half, m.div(m.c(0.25), half));
 }
 
+// 1 - exp(-s), where s = -log(1 - erf(|x|)) is |x| times a polynomial, whose first coefficient is
+// given in two parts. Small results come from exp(-s) - 1 without its one, so nothing cancels.
 Value* emit_erf(MathBuilder& m, Value* x) {
-  Value* size = m.abs(x);
-  Value* square = m.mul(x, x);
-  Value* p = m.polynomial(square, {0x1.06eba8p-3, -0x1.81273ep-2, 0x1.ce2ce6p-4, -0x1.b7f71ap-6,
-                                   0x1.53f224p-8, -0x1.a3515ep-11, 0x1.4771fcp-14});
-  Value* near = m.fma(size, p, size);
-  // 1 - erfc, whose logarithm is smooth.
-  Value* bounded = m.at_most(size, 4);
-  Value* q = m.polynomial(bounded, {0x1.6f6442p-13, -0x1.21280cp+0, -0x1.44456cp-1, -0x1.bb894ep-4,
-                                    0x1.9b9c34p-6, -0x1.116f1ap-8, 0x1.c7d21cp-12, -0x1.62413p-16});
-  Value* far = m.sub(m.c(1), emit_exp_middle(m, q));
-  return m.copysign(m.pick(m.less(size, m.c(0.921875)), near, far), x);
+  Value* size = m.at_most(m.abs(x), 4);
+  Value* p = m.polynomial(
+      size, {-0x1.d09e1ep-25, 0x1.45f2fap-1, 0x1.a4fa4ap-4, -0x1.39ccap-6, -0x1.51684ep-13,
+             0x1.b52048p-10, -0x1.4bebcp-11, 0x1.edb5cep-14, -0x1.36d674p-17});
+  Value* s = m.b.CreateFNeg(m.fma(size, m.c(0x1.20dd76p+0), m.mul(size, p)));
+  Split n = nearest(m, s, m.c(kLog2e));
+  Value* power = power_of_two(m, n.exponent);
+  Value* core = exp_core(m, reduce_by_ln2(m, s, n.whole));
+  return m.copysign(m.fma(m.b.CreateFNeg(power), core, m.sub(m.c(1), power)), x);
 }
 
 }  // namespace

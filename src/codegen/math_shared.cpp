@@ -21,7 +21,8 @@ Value* turned(MathBuilder& m, Op op, Value* quadrant, Value* odd, Value* sine, V
     odd = m.b.CreateNot(odd);
   }
   Value* magnitude = m.pick(odd, cosine, sine);
-  Value* sign = m.b.CreateShl(m.b.CreateAnd(quadrant, m.i(2)), m.i(62));
+  const int64_t to_sign = m.word->getScalarSizeInBits() - 2;
+  Value* sign = m.b.CreateShl(m.b.CreateAnd(quadrant, m.i(2)), m.i(to_sign));
   return m.from_bits(m.b.CreateXor(m.bits(magnitude), sign));
 }
 

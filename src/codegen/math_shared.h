@@ -10,7 +10,7 @@ namespace rushlight::codegen {
 llvm::Value* log_special(MathBuilder& m, llvm::Value* x, llvm::Value* result);
 
 // The sine (or, for Op::Cos, the cosine) of an angle `quadrant` quarter turns beyond the one whose
-// sine and cosine are given, in f64. `odd`: whether that number is.
+// sine and cosine are given. `odd`: whether that number is.
 llvm::Value* turned(MathBuilder& m, loop::Op op, llvm::Value* quadrant, llvm::Value* odd,
                     llvm::Value* sine, llvm::Value* cosine);
 

@@ -1,4 +1,4 @@
-// sin, cos and tan of f32 values, computed in f64.
+// sin and cos of f32 values, computed in f32, and tan, computed in f64.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

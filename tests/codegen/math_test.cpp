@@ -26,17 +26,30 @@ struct Row {
 };
 
 const Row kRows[] = {
-    {Op::Exp, std::exp, 1},     {Op::Exp2, std::exp2, 2},
-    {Op::Expm1, std::expm1, 2}, {Op::Log, std::log, 1},
-    {Op::Log2, std::log2, 2},   {Op::Log10, std::log10, 2},
-    {Op::Log1p, std::log1p, 2}, {Op::Sin, std::sin, 1},
-    {Op::Cos, std::cos, 1},     {Op::Tan, std::tan, 1},
-    {Op::Tanh, std::tanh, 2},   {Op::Erf, std::erf, 2},
-    {Op::Asin, std::asin, 2},   {Op::Acos, std::acos, 2},
-    {Op::Atan, std::atan, 2},   {Op::Sinh, std::sinh, 2},
-    {Op::Cosh, std::cosh, 2},   {Op::Asinh, std::asinh, 1},
-    {Op::Acosh, std::acosh, 1}, {Op::Atanh, std::atanh, 1},
-    {Op::Erfc, std::erfc, 1},   {Op::Erfinv, loop::erfinv_f64, 1},
+    {Op::Exp, std::exp, 1},
+    {Op::Exp2, std::exp2, 2},
+    {Op::Expm1, std::expm1, 2},
+    {Op::Log, std::log, 1},
+    {Op::Log2, std::log2, 2},
+    {Op::Log10, std::log10, 2},
+    {Op::Log1p, std::log1p, 2},
+    {Op::Sin, std::sin, 1},
+    {Op::Cos, std::cos, 1},
+    {Op::Tan, std::tan, 1},
+    {Op::Tanh, std::tanh, 2},
+    {Op::Erf, std::erf, 2},
+    {Op::Asin, std::asin, 2},
+    {Op::Acos, std::acos, 2},
+    {Op::Atan, std::atan, 2},
+    {Op::Sinh, std::sinh, 2},
+    {Op::Cosh, std::cosh, 2},
+    {Op::Asinh, std::asinh, 1},
+    {Op::Acosh, std::acosh, 1},
+    {Op::Atanh, std::atanh, 1},
+    {Op::Erfc, std::erfc, 1},
+    {Op::Erfinv, loop::erfinv_f64, 1},
+    {Op::Lgamma, loop::lgamma_f64, 1},
+    {Op::Digamma, loop::digamma_f64, 1},
 };
 
 // The distance between floats at the exact value.
@@ -70,7 +83,8 @@ std::vector<float> samples() {
   const float special[] = {0.0f,       1.0f,        0.625f,     0.921875f, 4.0f,     10.0f,
                            88.7228f,   -103.97f,    -1.0f,      1e-45f,    2e-38f,   3.4e38f,
                            1.5707964f, 3.1415927f,  0.5f,       2.0f,      INFINITY, 0.6931472f,
-                           1.4142135f, 0.70710677f, 127.99999f, -149.5f};
+                           1.4142135f, 0.70710677f, 127.99999f, -149.5f,   3.0f,     1.4616321f,
+                           524288.0f,  524287.9f,   0.29f};
   for (float centre : special) {
     for (float side : {centre, -centre}) {
       auto bits = std::bit_cast<uint32_t>(side);
