@@ -1,7 +1,8 @@
 // The functions that generated code calls, found by name when an object is loaded.
 //
 // Each works on `count` values: out[i] = f(a[i]) or f(a[i], b[i]). Arrays do not overlap. f32
-// functions compute in f64 and round once; f64 ones are the C library's.
+// functions compute in f64 and round once, lgamma and digamma several at a time (math_gamma.h); f64
+// ones are the C library's.
 #pragma once
 
 #include <string_view>

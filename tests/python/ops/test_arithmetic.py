@@ -2,6 +2,7 @@
 
 import math
 
+import numpy
 import pytest
 import rushlight as torch
 
@@ -289,3 +290,17 @@ def test_divisors_are_those_of_the_promoted_dtype():
     bytes_ = torch.tensor([9, 200], dtype=torch.uint8)
     assert torch.gcd(torch.tensor(-3), bytes_).tolist() == [1, 1]  # -3 is 253
     assert torch.lcm(torch.tensor(-3), bytes_).tolist() == [229, 168]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_next_number_towards_another(dtype):
+    limits = torch.finfo(dtype)
+    edges = [0.0, 1.0, 1.5, limits.max, limits.tiny, limits.smallest_normal / 2, float("inf")]
+    values = [sign * x for x in edges for sign in (1, -1)] + [float("nan")]
+    x = torch.tensor(values, dtype=dtype).repeat_interleave(len(values))
+    y = torch.tensor(values, dtype=dtype).repeat(len(values))
+    with numpy.errstate(over="ignore"):
+        expected = numpy.nextafter(x.numpy(), y.numpy())
+    made = torch.nextafter(x, y).numpy()
+    assert numpy.array_equal(made, expected, equal_nan=True)
+    assert numpy.array_equal(numpy.signbit(made[made == 0]), numpy.signbit(expected[made == 0]))
