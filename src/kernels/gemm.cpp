@@ -47,9 +47,42 @@ void finish_rows(int64_t m, int64_t n, const BlockDone& done) {
   parallel_for(0, m, grain, [&](int64_t first, int64_t last) { done(first, 0, last - first, n); });
 }
 
+// Whether matrices of type T are few numbers each, with nothing to do but to multiply them. Those
+// of C are vectors, at most, or columns that are.
+template <typename T>
+bool is_small(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MutableMatrixRef& c,
+              const GemmEpilogue& epilogue) {
+  const int64_t vector = gemm_engine<T>().vector_small;
+  return std::max({m, n, k}) <= kSmallSize && std::min(m, n) <= vector && k != 0 &&
+         a.dtype == kComputeDType<T> && c.dtype == kComputeDType<T> && epilogue.beta == 0 &&
+         epilogue.addend == nullptr && epilogue.activation == Activation::none &&
+         epilogue.done == nullptr;
+}
+
+template <typename T>
+void multiply_small(int64_t batch, const BatchStrides& strides, int64_t m, int64_t n, int64_t k,
+                    const MatrixRef& a, const MatrixRef& b, const MutableMatrixRef& c,
+                    double alpha) {
+  const GemmEngine<T>& engine = gemm_engine<T>();
+  const auto* left = static_cast<const T*>(a.data);
+  const auto* right = static_cast<const T*>(b.data);
+  auto* to = static_cast<T*>(c.data);
+  const auto factor = static_cast<T>(alpha);
+  if (n <= engine.vector_small) {
+    engine.small({batch, m, n, k, left, strides.a, a.row_stride, a.col_stride, right, strides.b,
+                  b.row_stride, b.col_stride, to, strides.c, c.row_stride, c.col_stride, factor});
+  } else {
+    engine.small({batch, n, m, k, right, strides.b, b.col_stride, b.row_stride, left, strides.a,
+                  a.col_stride, a.row_stride, to, strides.c, c.col_stride, c.row_stride, factor});
+  }
+}
+
 template <typename T>
 void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixRef& b,
               const MutableMatrixRef& c, const GemmEpilogue& epilogue) {
+  if (is_small<T>(m, n, k, a, c, epilogue)) {
+    return multiply_small<T>(1, {}, m, n, k, a, b, c, epilogue.alpha);
+  }
   Product<T> product = {gemm_engine<T>(),
                         m,
                         n,
@@ -81,6 +114,9 @@ void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixR
   if (product.m == 1 && unit) {
     product.done = nullptr;
     multiply_vector(product);
+  } else if (is_deep(product)) {
+    product.done = nullptr;
+    multiply_deep(product);
   } else {
     product.done = k == 0 ? nullptr : product.done;
     choose_tiles(&product, a.dtype);
@@ -152,10 +188,35 @@ void gemm(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixRef& 
   }
 }
 
+// Products of small matrices `first` and the `count - 1` after it at once, where they are such.
+static bool run_small(int64_t first, int64_t count, const BatchStrides& strides, int64_t m,
+                      int64_t n, int64_t k, const MatrixRef& a, const MatrixRef& b,
+                      const MutableMatrixRef& c, const GemmEpilogue& epilogue) {
+  const auto at = [first](const auto& matrix, int64_t stride) {
+    auto moved = matrix;
+    moved.row_stride = stride;
+    moved = offset(moved, first, 0);
+    moved.row_stride = matrix.row_stride;
+    return moved;
+  };
+  const auto run = [&]<typename T>(T) {
+    if (!is_small<T>(m, n, k, a, c, epilogue)) {
+      return false;
+    }
+    multiply_small<T>(count, strides, m, n, k, at(a, strides.a), at(b, strides.b), at(c, strides.c),
+                      epilogue.alpha);
+    return true;
+  };
+  return a.dtype == DType::Float64 ? run(double{}) : a.dtype == DType::Float32 && run(float{});
+}
+
 void gemm_batched(int64_t batch, const BatchStrides& strides, int64_t m, int64_t n, int64_t k,
                   const MatrixRef& a, const MatrixRef& b, const MutableMatrixRef& c,
                   const GemmEpilogue& epilogue) {
   const auto run = [&](int64_t first, int64_t last) {
+    if (run_small(first, last - first, strides, m, n, k, a, b, c, epilogue)) {
+      return;
+    }
     for (int64_t i = first; i < last; ++i) {
       MatrixRef addend;
       GemmEpilogue own = epilogue;

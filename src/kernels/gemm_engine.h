@@ -14,6 +14,21 @@ namespace rushlight {
 // C less often, shallower ones keep panels of B nearer.
 inline constexpr int64_t kGemmDepth = 384;
 
+// Products of small matrices, each `*_batch` elements after the one before: m and k are at most
+// kSmallSize, n at most the engine's `vector_small`. C = alpha * A B, one chain in k.
+inline constexpr int64_t kSmallSize = 16;
+template <typename T>
+struct SmallProducts {
+  int64_t batch, m, n, k;
+  const T* a;
+  int64_t a_batch, a_row, a_col;
+  const T* b;
+  int64_t b_batch, b_row, b_col;
+  T* c;
+  int64_t c_batch, c_row, c_col;
+  T alpha;
+};
+
 // Panels: A is packed as [ceil(m / rows)][k][rows], B as [ceil(n / cols)][k][cols], with zeros
 // where a panel reaches over the edge of its matrix.
 template <typename T>
@@ -44,6 +59,9 @@ struct GemmEngine {
   // out[j] = sum over p of x[p] * matrix[p * stride + j], in ascending p.
   void (*sum_rows)(DType dtype, const void* matrix, int64_t stride, int64_t cols, int64_t k,
                    const T* x, T* out);
+
+  int vector_small;
+  void (*small)(const SmallProducts<T>& products);
 
   // Rows of n elements. `out` of add_row and activate_row is changed in place.
   void (*load_row)(DType dtype, const void* source, int64_t stride, int64_t n, T* out);

@@ -68,6 +68,12 @@ void finish(const Product<T>& product, int64_t row, int64_t col, int64_t rows, i
 template <typename T>
 void multiply_vector(const Product<T>& product);
 
+// Few sums of many steps: parts of the depth are dot products, added up in order.
+template <typename T>
+bool is_deep(const Product<T>& product);
+template <typename T>
+void multiply_deep(const Product<T>& product);
+
 // Any product with k > 0.
 template <typename T>
 void multiply_blocks(const Product<T>& product);

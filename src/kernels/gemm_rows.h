@@ -49,13 +49,14 @@ void dot_rows_from(const S* matrix, int64_t stride, int64_t rows, int64_t k, con
   }
 }
 
-// Sums stay in the first-level cache while four rows at a time stream past them.
+// Sums stay in the first-level cache while four rows at a time stream past them, in runs that are
+// long enough for the hardware to fetch ahead.
 template <typename V, typename S>
 void sum_rows_from(const S* matrix, int64_t stride, int64_t cols, int64_t k, const typename V::T* x,
                    typename V::T* out) {
   using R = typename V::R;
   constexpr int64_t kWidth = V::kWidth;
-  constexpr int64_t kBlock = 1024;
+  constexpr int64_t kBlock = 16384 / sizeof(typename V::T);
   for (int64_t start = 0; start < cols; start += kBlock) {
     const int64_t n = cols - start < kBlock ? cols - start : kBlock;
     typename V::T* sums = out + start;
@@ -87,6 +88,70 @@ void sum_rows_from(const S* matrix, int64_t stride, int64_t cols, int64_t k, con
       }
       p += step;
     }
+  }
+}
+
+// ---- products of small matrices
+// ----------------------------------------------------------------------------
+
+// A row of C is one vector. kDepth is k where that is known, else 0.
+template <typename V, int kDepth>
+void small_products(const SmallProducts<typename V::T>& s) {
+  using T = typename V::T;
+  using R = typename V::R;
+  constexpr int64_t kWidth = V::kWidth;
+  const int64_t k = kDepth > 0 ? kDepth : s.k;
+  const R factor = V::set1(s.alpha);
+  alignas(64) T packed[kSmallSize * kWidth] = {};
+  for (int64_t item = 0; item < s.batch; ++item) {
+    const T* a = s.a + item * s.a_batch;
+    const T* b = s.b + item * s.b_batch;
+    T* c = s.c + item * s.c_batch;
+    R right[kDepth > 0 ? kDepth : kSmallSize];
+    if (s.b_col == 1) {
+      for (int64_t p = 0; p < k; ++p) {
+        right[p] = V::load_first(b + p * s.b_row, s.n);
+      }
+    } else {
+      for (int64_t p = 0; p < k; ++p) {
+        for (int64_t j = 0; j < s.n; ++j) {
+          packed[p * kWidth + j] = b[p * s.b_row + j * s.b_col];
+        }
+      }
+      for (int64_t p = 0; p < k; ++p) {
+        right[p] = V::load(packed + p * kWidth);
+      }
+    }
+    for (int64_t i = 0; i < s.m; ++i) {
+      R sum = V::zero();
+      for (int64_t p = 0; p < k; ++p) {
+        sum = V::fma(V::set1(a[i * s.a_row + p * s.a_col]), right[p], sum);
+      }
+      sum = sum * factor;
+      if (s.c_col == 1) {
+        V::store_first(c + i * s.c_row, sum, s.n);
+      } else {
+        alignas(64) T row[kWidth];
+        V::store(row, sum);
+        for (int64_t j = 0; j < s.n; ++j) {
+          c[i * s.c_row + j * s.c_col] = row[j];
+        }
+      }
+    }
+  }
+}
+
+template <typename V>
+void small_any(const SmallProducts<typename V::T>& products) {
+  switch (products.k) {
+    case 2:
+      return small_products<V, 2>(products);
+    case 3:
+      return small_products<V, 3>(products);
+    case 4:
+      return small_products<V, 4>(products);
+    default:
+      return small_products<V, 0>(products);
   }
 }
 
@@ -226,13 +291,13 @@ inline void store_row_f64(DType, const double* source, int64_t n, void* out, int
 
 // The table of a level whose vectors are F32 and F64.
 inline constexpr int kRows = 6;
-constexpr GemmEngine<float> kEngineF32 = {kRows,         2 * F32::kWidth,   block<F32, kRows>,
-                                          F32::kWidth,   strip<F32, kRows>, pack_f32,
-                                          dot_rows_f32,  sum_rows_f32,      load_row_f32,
-                                          store_row_f32, add_row<F32>,      activate_f32};
-constexpr GemmEngine<double> kEngineF64 = {kRows,         2 * F64::kWidth,   block<F64, kRows>,
-                                           F64::kWidth,   strip<F64, kRows>, pack_f64,
-                                           dot_rows_f64,  sum_rows_f64,      load_row_f64,
-                                           store_row_f64, add_row<F64>,      activate_f64};
+constexpr GemmEngine<float> kEngineF32 = {
+    kRows,        2 * F32::kWidth, block<F32, kRows>, F32::kWidth, strip<F32, kRows>,
+    pack_f32,     dot_rows_f32,    sum_rows_f32,      F32::kWidth, small_any<F32>,
+    load_row_f32, store_row_f32,   add_row<F32>,      activate_f32};
+constexpr GemmEngine<double> kEngineF64 = {
+    kRows,        2 * F64::kWidth, block<F64, kRows>, F64::kWidth, strip<F64, kRows>,
+    pack_f64,     dot_rows_f64,    sum_rows_f64,      F64::kWidth, small_any<F64>,
+    load_row_f64, store_row_f64,   add_row<F64>,      activate_f64};
 
 }  // namespace rushlight::RUSHLIGHT_LEVEL

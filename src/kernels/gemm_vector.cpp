@@ -105,8 +105,10 @@ template <typename T>
 void multiply_vector(const Product<T>& product) {
   const T* x = left_vector(product);
   const int64_t wanted = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(product.k, 1));
-  // Sums along rows are cheaper in long segments; dots are independent.
-  const int64_t unit = product.b.col_stride == 1 ? 256 : 4;
+  // Sums along rows are cheaper in long segments, more so where each row is a stride away; dots are
+  // independent.
+  const int64_t segment = product.n >= 4096 ? 1024 : 256;
+  const int64_t unit = product.b.col_stride == 1 ? segment : 4;
   const int64_t grain = is_long(product) ? product.n : (wanted + unit - 1) / unit * unit;
   parallel_for(0, product.n, grain,
                [&](int64_t first, int64_t last) { multiply_cols(product, x, first, last); });

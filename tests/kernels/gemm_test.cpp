@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -160,6 +161,33 @@ TEST(Gemm, LongSumsAgree) {
 }
 
 // Every element is told of once, when it holds its final value, however the product is made.
+// Small matrices are multiplied where they lie, a row of C being one vector.
+TEST(Gemm, SmallProductsAgree) {
+  for (const DType dtype : {DType::Float32, DType::Float64}) {
+    for (const Layout layout : kLayouts) {
+      for (int64_t m = 1; m <= 17; m += 4) {
+        for (int64_t n = 1; n <= 17; n += 2) {
+          for (const int64_t k : {1, 2, 3, 4, 5, 16, 17}) {
+            expect_agrees({m, n, k, dtype, dtype, layout, Layout::rows, Layout::rows, -0.5});
+            expect_agrees({m, n, k, dtype, dtype, Layout::rows, layout, layout});
+          }
+        }
+      }
+    }
+  }
+}
+
+// Few sums of many steps in both directions: parts of the depth are dot products.
+TEST(Gemm, DeepProductsOfFewRowsAndColumnsAgree) {
+  for (const DType dtype : {DType::Float32, DType::Float64, DType::BFloat16}) {
+    for (const Layout layout : kLayouts) {
+      expect_agrees({2, 2, 4096, dtype, dtype, layout, Layout::rows});
+      expect_agrees({3, 8, 9001, dtype, dtype, layout, layout, layout, 0.5, 0.5, true});
+      expect_agrees({5, 7, 4095, dtype, dtype, Layout::rows, layout});
+    }
+  }
+}
+
 TEST(Gemm, TellsOfEachBlockOnce) {
   struct Size {
     int64_t m, n, k;
@@ -408,6 +436,39 @@ TEST(Gemm, BatchesAgreeWithSingleProducts) {
             ASSERT_NEAR(c.at(i * m + r, j), want, 1e-5);
           }
         }
+      }
+    }
+  }
+}
+
+TEST(Gemm, BatchesOfSmallMatricesAreTheSingleProducts) {
+  constexpr int64_t batch = 300;
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{3, 3, 3}, {4, 1, 4}, {1, 6, 2}, {9, 5, 16}, {2, 12, 7}}) {
+    Matrix a(DType::Float32, batch * m, k);
+    Matrix b(DType::Float32, batch * k, n);
+    Matrix together(DType::Float32, batch * m, n);
+    Matrix apart(DType::Float32, batch * m, n);
+    std::mt19937 generator(4);
+    a.fill(generator);
+    b.fill(generator);
+    const auto part = [](const auto& matrix, int64_t i, int64_t stride) {
+      auto moved = matrix;
+      moved.data = static_cast<float*>(const_cast<void*>(matrix.data)) + i * stride;
+      return moved;
+    };
+    gemm_batched(batch, {m * k, k * n, m * n}, m, n, k, a.ref(), b.ref(), together.out());
+    for (int64_t i = 0; i < batch; ++i) {
+      gemm(m, n, k, part(a.ref(), i, m * k), part(b.ref(), i, k * n), part(apart.out(), i, m * n));
+      for (int64_t element = 0; element < m * n; ++element) {
+        const int64_t r = i * m + element / n;
+        const int64_t j = element % n;
+        double want = 0;
+        for (int64_t p = 0; p < k; ++p) {
+          want += a.at(r, p) * b.at(i * k + p, j);
+        }
+        ASSERT_EQ(together.at(r, j), apart.at(r, j));
+        ASSERT_NEAR(together.at(r, j), want, 1e-5);
       }
     }
   }
