@@ -25,11 +25,60 @@ struct Taps {
   std::array<T, kMostTaps> bend;
 };
 
+// Pairs of taps of a block of samples; `has_low` and `has_high` are -1 or 0.
+template <typename T>
+struct AxisLine {
+  int32_t low[kSampleBlock];
+  int32_t has_low[kSampleBlock];
+  int32_t has_high[kSampleBlock];
+  T low_weight[kSampleBlock];
+  T high_weight[kSampleBlock];
+  T slope[kSampleBlock];
+};
+
 template <typename T>
 class GridAxis {
  public:
   GridAxis(int64_t size, const GridSampling& how, bool flat)
       : size_(size), how_(how), flat_(flat) {}
+
+  // Whether `line` serves: the common case of planes.
+  bool simple() const {
+    return flat_ && how_.interpolation == Interpolation::Linear && how_.border != Border::Reflect &&
+           how_.places != DType::Float16 && how_.places != DType::BFloat16 && size_ < (1 << 30);
+  }
+
+  // What `taps` gives, of many coordinates `step` apart, without branches: the lower element (less
+  // than -1: nothing is there, nor above), whether it and the one above are inside, the weights of
+  // both, and the slope of the upper one.
+  void line(const T* coordinates, int64_t step, int64_t count, AxisLine<T>& made) const {
+    const bool clamps = how_.border == Border::Clamp;
+    const T size = static_cast<T>(how_.align ? size_ - 1 : size_);
+    const T slope = size / 2;
+    const T shift = how_.align ? T{0} : T{0.5};
+    const T last = static_cast<T>(size_ - 1);
+    const auto elements = static_cast<int32_t>(size_);
+    for (int64_t p = 0; p < count; ++p) {
+      T x = (coordinates[p * step] + 1) * slope - shift;
+      T moves = slope;
+      if (clamps) {
+        moves = x > 0 && x < last ? slope : T{0};
+        x = x > 0 ? x : T{0};  // NaN too
+        x = x < last ? x : last;
+      }
+      // NaN and what lies far outside become -2, which has no elements.
+      const T near = x > T{-2} && x < last + 2 ? x : T{-2};
+      const auto whole = static_cast<int32_t>(near);
+      const int32_t low = whole - (static_cast<T>(whole) > near ? 1 : 0);
+      const T floor = static_cast<T>(low);
+      made.low[p] = low;
+      made.has_low[p] = low >= 0 && low < elements ? -1 : 0;
+      made.has_high[p] = low >= -1 && low < elements - 1 ? -1 : 0;
+      made.low_weight[p] = floor + 1 - near;
+      made.high_weight[p] = near - floor;
+      made.slope[p] = moves;
+    }
+  }
 
   Taps<T> taps(T coordinate) const {
     T slope = 0;
@@ -172,6 +221,9 @@ class Corners {
     const auto n = static_cast<size_t>(dims());
     slope.resize(order == Order::Weights ? 0 : n * offset.size());
     bend.resize(order == Order::Bends ? n * n * offset.size() : 0);
+    if (dims() == 2 && order != Order::Bends && axes_[0].simple()) {
+      return fill_lines(grid, samples, order);
+    }
     if (order == Order::Weights && dims() == 2) {
       return fill_flat(grid, samples);
     }
@@ -205,7 +257,41 @@ class Corners {
   std::vector<T> bend;
 
  private:
-  // Weights alone of planes: what every forward pass fills.
+  // Linear interpolation in planes, line by line.
+  void fill_lines(const T* grid, int64_t samples, Order order) {
+    AxisLine<T> across;
+    AxisLine<T> down;
+    axes_[0].line(grid, 2, samples, across);
+    axes_[1].line(grid + 1, 2, samples, down);
+    const auto row = static_cast<int32_t>(strides_[1]);
+    for (int k = 0; k < 4; ++k) {
+      const bool right = k % 2 != 0;
+      const bool below = k / 2 != 0;
+      const int32_t* has_x = right ? across.has_high : across.has_low;
+      const int32_t* has_y = below ? down.has_high : down.has_low;
+      const T* x = right ? across.high_weight : across.low_weight;
+      const T* y = below ? down.high_weight : down.low_weight;
+      int32_t* places = offset.data() + at(k);
+      T* weights = weight.data() + at(k);
+      const int32_t corner = (right ? 1 : 0) + (below ? row : 0);
+      for (int64_t p = 0; p < samples; ++p) {
+        const int32_t inside = has_x[p] & has_y[p];
+        places[p] = ((across.low[p] + down.low[p] * row + corner) & inside) | ~inside;
+        weights[p] = x[p] * y[p];
+      }
+      if (order == Order::Weights) {
+        continue;
+      }
+      T* by_x = slope.data() + at(k);
+      T* by_y = by_x + offset.size();
+      for (int64_t p = 0; p < samples; ++p) {
+        by_x[p] = (right ? across.slope[p] : -across.slope[p]) * y[p];
+        by_y[p] = x[p] * (below ? down.slope[p] : -down.slope[p]);
+      }
+    }
+  }
+
+  // Weights alone of planes: what every other forward pass fills.
   void fill_flat(const T* grid, int64_t samples) {
     const int64_t row = strides_[1];
     for (int64_t p = 0; p < samples; ++p) {
