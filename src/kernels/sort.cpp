@@ -64,6 +64,106 @@ void load_entries(const T* row, int64_t length, bool descending,
   }
 }
 
+constexpr int64_t kKeyBlock = 64;
+
+// Keys of the elements from `row` on, of a whole block or of the `count` that there are; `flip` is
+// ~0 where the order is to be descending.
+template <typename T>
+int64_t load_keys(const T* row, int64_t count, Key<T> flip, Key<T>* keys) {
+  if (count >= kKeyBlock) {
+    for (int64_t i = 0; i < kKeyBlock; ++i) {
+      keys[i] = static_cast<Key<T>>(sort_key(row[i]) ^ flip);
+    }
+    return kKeyBlock;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    keys[i] = static_cast<Key<T>>(sort_key(row[i]) ^ flip);
+  }
+  return count;
+}
+
+// The first `count` entries of a row's order, of which there are several times as many elements. A
+// few candidates are kept; what does not come before the last of the best so far is passed over, a
+// block at a time. Equal elements that come later do not.
+template <typename T>
+void load_first(const T* row, int64_t length, int64_t count, bool descending,
+                std::vector<Entry<Key<T>>>& kept) {
+  using K = Key<T>;
+  const auto flip = static_cast<K>(descending ? ~K{0} : K{0});
+  const auto wanted = static_cast<size_t>(count);
+  const size_t most = 2 * wanted + kKeyBlock;
+  const auto shrink = [&] {
+    std::nth_element(kept.begin(), kept.begin() + count - 1, kept.end());
+    kept.resize(wanted);
+    return kept.back().key;
+  };
+  int64_t start = std::min(length, static_cast<int64_t>(most));
+  load_entries(row, start, descending, kept);
+  K last = shrink();
+  K keys[kKeyBlock];
+  while (start < length) {
+    const int64_t there = load_keys(row + start, length - start, flip, keys);
+    K smallest = keys[0];
+    for (int64_t i = 1; i < there; ++i) {
+      smallest = std::min(smallest, keys[i]);
+    }
+    for (int64_t i = 0; smallest < last && i < there; ++i) {
+      if (keys[i] < last) {
+        kept.push_back({keys[i], start + i});
+      }
+    }
+    if (kept.size() >= most) {
+      last = shrink();
+    }
+    start += there;
+  }
+  shrink();
+  std::sort(kept.begin(), kept.end());
+}
+
+// The entry of rank `rank` in a row's ascending order. Long rows are counted by the first bits of
+// their keys, so that only those which share them with the one sought are put in order.
+template <typename T>
+int64_t position_of_rank(const T* row, int64_t length, int64_t rank,
+                         std::vector<Entry<Key<T>>>& entries) {
+  using K = Key<T>;
+  constexpr int kDigits = sizeof(K) * 8;
+  constexpr int kCounted = std::min(kDigits, 12);
+  constexpr int64_t kLong = 4096;
+  int64_t before = 0;
+  if (length < kLong) {
+    load_entries(row, length, false, entries);
+  } else {
+    const auto digit = [](K key) { return static_cast<size_t>(key >> (kDigits - kCounted)); };
+    const auto each = [&](auto&& visit) {
+      K keys[kKeyBlock];
+      for (int64_t start = 0; start < length; start += kKeyBlock) {
+        const int64_t there = load_keys(row + start, length - start, K{0}, keys);
+        for (int64_t i = 0; i < there; ++i) {
+          visit(keys[i], start + i);
+        }
+      }
+    };
+    std::vector<int64_t> counts(size_t{1} << kCounted);
+    each([&](K key, int64_t) { ++counts[digit(key)]; });
+    size_t sought = 0;
+    while (before + counts[sought] <= rank) {
+      before += counts[sought++];
+    }
+    // One entry more is written than kept, so that there is no branch.
+    entries.resize(static_cast<size_t>(counts[sought]) + 1);
+    size_t found = 0;
+    each([&](K key, int64_t i) {
+      entries[found] = {key, i};
+      found += digit(key) == sought ? 1 : 0;
+    });
+    entries.resize(found);
+  }
+  const auto place = entries.begin() + (rank - before);
+  std::nth_element(entries.begin(), place, entries.end());
+  return place->position;
+}
+
 // Calls body(T{}, row number, row) for each row, in parallel.
 template <typename Body>
 void for_rows(const Tensor& given, std::string_view op, Body&& body) {
@@ -103,12 +203,13 @@ void partial_sort_rows(const Tensor& rows, const Tensor& order, bool descending,
   const int64_t count = order.size(1);
   auto* positions = order.data_ptr<int64_t>();
   for_rows(rows, op, [&](const auto* row, int64_t at, auto& entries, auto& scratch) {
-    load_entries(row, length, descending, entries);
+    if (count == 0) {
+      return;
+    }
     if (count * 4 < length) {
-      const auto middle = entries.begin() + count;
-      std::nth_element(entries.begin(), middle, entries.end());
-      std::sort(entries.begin(), middle);
+      load_first(row, length, count, descending, entries);
     } else {
+      load_entries(row, length, descending, entries);
       sort_entries(entries, scratch);
     }
     for (int64_t i = 0; i < count; ++i) {
@@ -122,26 +223,19 @@ void select_rows(const Tensor& rows, const Tensor& positions, int64_t rank, Medi
   const int64_t length = rows.size(1);
   auto* made = positions.data_ptr<int64_t>();
   for_rows(rows, op, [&](const auto* row, int64_t at, auto& entries, auto&) {
-    load_entries(row, length, false, entries);
     int64_t wanted = rank;
     if (median != Median::No) {
-      int64_t numbers = length;
-      int64_t first_nan = -1;
+      int64_t numbers = 0;
       for (int64_t i = 0; i < length; ++i) {
-        if (is_nan(row[i])) {
-          first_nan = first_nan < 0 ? i : first_nan;
-          --numbers;
-        }
+        numbers += is_nan(row[i]) ? 0 : 1;
       }
-      if (first_nan >= 0 && (median == Median::Propagate || numbers == 0)) {
-        made[at] = first_nan;
+      if (numbers != length && (median == Median::Propagate || numbers == 0)) {
+        made[at] = std::find_if(row, row + length, [](auto x) { return is_nan(x); }) - row;
         return;
       }
       wanted = (numbers - 1) / 2;
     }
-    const auto place = entries.begin() + wanted;
-    std::nth_element(entries.begin(), place, entries.end());
-    made[at] = place->position;
+    made[at] = position_of_rank(row, length, wanted, entries);
   });
 }
 

@@ -26,12 +26,16 @@ Key<T> sort_key(T value) {
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<K>(static_cast<K>(value) ^ kSign);
   } else {
-    const auto number = load_value(value);
-    if (number != number) {
-      return static_cast<K>(~K{0});
-    }
-    const K bits = number == 0 ? K{0} : std::bit_cast<K>(value);
-    return static_cast<K>((bits & kSign) != 0 ? ~bits : bits | kSign);
+    // Without branches, so that loops over keys become vectors.
+    constexpr K kInfinity = static_cast<K>(sizeof(T) == 8                ? 0x7ff0000000000000
+                                           : sizeof(T) == 4              ? 0x7f800000
+                                           : std::is_same_v<T, BFloat16> ? 0x7f80
+                                                                         : 0x7c00);
+    const K bits = std::bit_cast<K>(value);
+    const K size = static_cast<K>(bits & ~kSign);
+    const K turned = static_cast<K>((bits & kSign) != 0 ? ~bits : bits | kSign);
+    const K number = size == 0 ? kSign : turned;
+    return size > kInfinity ? static_cast<K>(~K{0}) : number;
   }
 }
 
