@@ -35,6 +35,7 @@ class ReductionBody final : public Body {
     int64_t block = 0;
     int64_t blocks = 0;
     int64_t tail = 0;
+    int64_t beside = 1;  // parts of a block that take turns at its elements: see side_by_side
   };
   Cut cut(const Operator& op, const Invocation& inv) const;
   const RowsBody& whole() const { return whole_; }
@@ -76,6 +77,28 @@ class ReductionBody final : public Body {
   RowsBody blocks_;
   RowsBody combine_;
 };
+
+// Few columns leave most of a vector empty. Where they lie without gaps, so many rows side by side
+// are taken for one, whose columns are summed apart.
+int64_t side_by_side(const ReductionBody::Cut& cut) {
+  constexpr int64_t kEnough = 64;  // columns
+  constexpr int64_t kMost = 16;
+  int64_t expected = 1;
+  for (size_t d = cut.outer.size(); d-- > 0;) {
+    if (cut.outer[d] != 1 && cut.operand.outer[d] != expected) {
+      return 1;
+    }
+    expected *= cut.outer[d];
+  }
+  if (cut.operand.axis != expected) {
+    return 1;
+  }
+  int64_t beside = 1;
+  while (beside < kMost && beside * cut.rows < kEnough) {
+    beside *= 2;
+  }
+  return beside;
+}
 
 // Reduces the last dimension of `view` into `out`.
 void ReductionBody::run_blocks(const Operator& op, Value* arguments, const Tensor& view,
@@ -120,6 +143,7 @@ ReductionBody::Cut ReductionBody::cut(const Operator& op, const Invocation& inv)
   if (folds && length >= 2 * made.block && !counts) {
     made.blocks = length / made.block;
     made.tail = length % made.block;
+    made.beside = made.operand.axis == 1 ? 1 : side_by_side(made);
   }
   return made;
 }
@@ -142,7 +166,7 @@ void ReductionBody::run_split(const Operator& op, Invocation& inv, const Cut& cu
   bool named = whole_.named_dtype(inv);
   DType compute = compute_dtype(apply_row_type(blocks_.spec().compute, in_dtype, in_dtype, named));
   IntList partial_sizes(outer);
-  partial_sizes.push_back(blocks + (tail != 0 ? 1 : 0));
+  partial_sizes.push_back(blocks * cut.beside + (tail != 0 ? 1 : 0));
   // Columns stay beside each other: the blocks are then the outermost dimension in memory.
   IntList partial_strides = contiguous_strides(partial_sizes);
   if (operand.axis != 1) {
@@ -150,23 +174,36 @@ void ReductionBody::run_split(const Operator& op, Invocation& inv, const Cut& cu
     partial_strides.push_back(cut.rows);
   }
   Tensor partial = make_strided(partial_sizes, partial_strides, compute);
-  auto run_part = [&](int64_t from, int64_t count, int64_t size) {
+  // `beside` parts of each of `count` blocks of `size`, the first of which goes to `place`.
+  auto run_part = [&](int64_t from, int64_t count, int64_t size, int64_t beside, int64_t place) {
+    const int64_t row = partial_strides.back();
     IntList sizes(outer);
     IntList strides(operand.outer);
-    sizes.push_back(count);
-    strides.push_back(operand.axis * block);
-    sizes.push_back(size);
-    strides.push_back(operand.axis);
+    IntList out_strides(partial_strides);
+    out_strides.pop_back();
+    const auto add_first = [&](int64_t items, int64_t stride, int64_t out_stride) {
+      sizes.insert(0, items);
+      strides.insert(0, stride);
+      out_strides.insert(0, out_stride);
+    };
+    if (beside > 1) {
+      add_first(beside, operand.axis, row);
+      add_first(count, operand.axis * block, row * beside);
+    } else {
+      sizes.push_back(count);
+      strides.push_back(operand.axis * block);
+      out_strides.push_back(row);
+    }
+    Tensor out = make_view(partial, sizes, out_strides, place * row);
+    sizes.push_back(size / beside);
+    strides.push_back(operand.axis * beside);
     Tensor view =
         make_view(input, sizes, strides, input.storage_offset() + from * block * operand.axis);
-    IntList out_sizes(outer);
-    out_sizes.push_back(count);
-    Tensor out = make_view(partial, out_sizes, partial_strides, from * partial_strides.back());
     run_blocks(op, arguments.data(), view, out);
   };
-  run_part(0, blocks, block);
+  run_part(0, blocks, block, cut.beside, 0);
   if (tail != 0) {
-    run_part(blocks, 1, tail);
+    run_part(blocks, 1, tail, 1, blocks * cut.beside);
   }
   // The result in the form that was asked for, written through a view without the axis dimensions.
   {

@@ -1,5 +1,6 @@
 """Reductions: overloads, out= and gradients."""
 
+import numpy
 import pytest
 import rushlight as torch
 
@@ -128,3 +129,21 @@ def test_dtypes_that_reductions_refuse():
         torch.nansum(x, dtype=torch.complex64)
     with pytest.raises(IndexError, match="Dimension out of range"):
         torch.prod(torch.tensor(1j), 1)
+
+
+@pytest.mark.parametrize("columns", [(1,), (2,), (3,), (8,), (33,), (3, 2), (5, 1, 3)])
+def test_many_rows_of_few_columns(columns):
+    torch.manual_seed(0)
+    for rows in (2047, 2048, 2049, 5000):
+        x = torch.randn(rows, *columns)
+        wide = x.double()
+        assert torch.allclose(x.sum(0).double(), wide.sum(0), atol=2e-3)
+        assert torch.allclose(x.mean(0, keepdim=True).double(), wide.mean(0, keepdim=True))
+        assert torch.equal(x.amax(0), x.max(0).values)
+        whole = (x * 100).long()
+        assert whole.sum(0).tolist() == numpy.asarray(whole).sum(0).tolist()
+        assert torch.equal(whole[::2].sum(0), whole[::2].clone().sum(0))
+        turned = whole.movedim(0, -1)
+        assert torch.equal(turned.sum(-1), whole.sum(0))
+        x[rows // 2] = float("nan")
+        assert x.sum(0).isnan().all() and x.amin(0).isnan().all()
