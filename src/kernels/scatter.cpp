@@ -100,6 +100,41 @@ void walk(const Space& space, B* base, T* dense, const int64_t* index, int64_t g
   }
 }
 
+constexpr int64_t kShort = 64;
+
+// The same for groups [begin, end), each of which is one short line along `dim`.
+template <typename B, typename T, typename Visit>
+void walk_short(const Space& space, B* base, T* dense, const int64_t* index, int64_t begin,
+                int64_t end, const Visit& visit) {
+  const int64_t count = space.line;
+  const int64_t dim = space.dim_steps.base;
+  const int64_t dense_step = space.line_steps.dense;
+  const int64_t index_step = space.line_steps.index;
+  const Steps next = space.steps.empty() ? Steps{} : space.steps.back();
+  const int64_t row = space.sizes.empty() ? 1 : space.sizes.back();
+  while (begin < end) {
+    const Steps at = space.place(begin);
+    const int64_t stop = std::min(end, (begin / row + 1) * row);
+    B* to = base + at.base;
+    T* from = dense + at.dense;
+    const int64_t* where = index + at.index;
+    for (; begin < stop; ++begin) {
+      for (int64_t i = 0; i < count; ++i) {
+        visit(to[where[i * index_step] * dim], from[i * dense_step]);
+      }
+      to += next.base;
+      from += next.dense;
+      where += next.index;
+    }
+  }
+}
+
+// Calls `body` with the ranges of groups that threads take.
+template <typename Body>
+void for_groups(const Space& space, Body&& body) {
+  parallel_for(0, space.groups, std::max<int64_t>(1, 16384 / space.line), body);
+}
+
 // Splits groups among threads, and within a group the lines where they do not meet.
 template <typename Body>
 void for_parts(const Space& space, bool may_split_line, Body&& body) {
@@ -125,9 +160,16 @@ void gather_along(const Tensor& out, const Tensor& base, int64_t dim, const Tens
   const Space space(base, out, index, dim);
   const auto* indices = index.data_ptr<int64_t>();
   by_element_size(base.element_size(), [&]<typename T>(T) {
+    const auto copy = [](T& from, T& to) { to = from; };
+    if (space.last && space.line <= kShort) {
+      return for_groups(space, [&](int64_t begin, int64_t end) {
+        walk_short(space, static_cast<T*>(base.data()), static_cast<T*>(out.data()), indices, begin,
+                   end, copy);
+      });
+    }
     for_parts(space, true, [&](int64_t group, int64_t first, int64_t end) {
       walk(space, static_cast<T*>(base.data()), static_cast<T*>(out.data()), indices, group, first,
-           end, [](T& from, T& to) { to = from; });
+           end, copy);
     });
   });
 }
@@ -141,9 +183,14 @@ void scatter_along(const Tensor& base, int64_t dim, const Tensor& index, const T
   const auto* indices = index.data_ptr<int64_t>();
   const auto write = [&]<typename B, typename T, Update U>(B* to, T* from,
                                                            std::integral_constant<Update, U>) {
+    const auto change = [](B& old, T& given) { old = updated<U>(old, given); };
+    if (space.last && space.line <= kShort) {
+      return for_groups(space, [&](int64_t begin, int64_t end) {
+        walk_short(space, to, from, indices, begin, end, change);
+      });
+    }
     for_parts(space, !space.last, [&](int64_t group, int64_t first, int64_t end) {
-      walk(space, to, from, indices, group, first, end,
-           [](B& old, T& given) { old = updated<U>(old, given); });
+      walk(space, to, from, indices, group, first, end, change);
     });
   };
   if (updates_in_float(base, index, update)) {

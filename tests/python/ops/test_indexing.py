@@ -166,6 +166,32 @@ def test_gather_and_scatter_by_expanded_indices(
         x.gather(0, (at + 1).expand(2, 3))
 
 
+@pytest.mark.parametrize("width", [1, 2, 5, 64, 65])
+def test_gather_and_scatter_along_short_lines(width: int, threads: int) -> None:
+    draw = random.Random(1)
+    x = torch.arange(4 * 300 * 7).view(4, 300, 7)
+    picked = [[[draw.randrange(7) for _ in range(width)] for _ in range(300)] for _ in range(4)]
+    at = torch.tensor(picked)
+    lists = x.tolist()
+    expected = [
+        [[row[i] for i in line] for row, line in zip(*planes, strict=True)]
+        for planes in zip(lists, picked, strict=True)
+    ]
+    assert x.gather(2, at).tolist() == expected
+    assert x[:, ::3].gather(2, at[:, ::3]).tolist() == [plane[::3] for plane in expected]
+    assert x.gather(-1, at[:, :1].expand(4, 300, width)).shape == (4, 300, width)
+    source = torch.arange(at.numel()).view(at.shape)
+    added, written = torch.zeros_like(x).tolist(), torch.zeros_like(x).tolist()
+    for p, plane in enumerate(picked):
+        for r, line in enumerate(plane):
+            for c, i in enumerate(line):
+                added[p][r][i] += source[p, r, c].item()
+                written[p][r][i] = source[p, r, c].item()
+    assert torch.zeros_like(x).scatter_add(2, at, source).tolist() == added
+    assert torch.zeros_like(x).scatter(2, at, source).tolist() == written
+    assert x[0, 0].gather(0, at[0, 0]).tolist() == expected[0][0]
+
+
 def test_rows_are_added_in_order_for_any_number_of_threads(threads: int) -> None:
     draw = random.Random(0)
     for rows in ([draw.randrange(40) for _ in range(500)], [7] * 500, [0] * 499 + [39]):
