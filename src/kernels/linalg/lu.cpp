@@ -13,32 +13,8 @@ namespace rushlight::kernels {
 namespace {
 
 constexpr int64_t kBlock = 16;           // columns eliminated one by one
+constexpr int64_t kFew = 8;              // rows of a small matrix
 constexpr int64_t kExchanges = 1 << 14;  // worth a task
-
-// What pivots are chosen by: of complex numbers the sum of the parts, as elsewhere.
-template <typename T>
-RealOf<T> pivot_size(T x) {
-  if constexpr (Parts<T>::kComplex) {
-    return std::fabs(x.real()) + std::fabs(x.imag());
-  } else {
-    return std::fabs(x);
-  }
-}
-
-// The row of the largest element; the first of several, and the first NaN where there is one.
-template <typename T>
-int64_t largest(int64_t n, const T* x) {
-  int64_t at = 0;
-  RealOf<T> best = pivot_size(x[0]);
-  for (int64_t i = 1; i < n; ++i) {
-    const RealOf<T> size = pivot_size(x[i]);
-    if (size > best || (std::isnan(size) && !std::isnan(best))) {
-      best = size;
-      at = i;
-    }
-  }
-  return at;
-}
 
 template <typename T>
 void scale_below(int64_t n, T pivot, T* x) {
@@ -55,12 +31,47 @@ void scale_below(int64_t n, T pivot, T* x) {
   }
 }
 
+// The same of matrices so small that calls would take longer than their numbers.
 template <typename T>
-int32_t factor_columns(int64_t m, int64_t n, T* a, int64_t lda, int32_t* pivots, bool pivot) {
+int32_t factor_few(int64_t m, int64_t n, T* a, int64_t lda, int32_t* pivots, bool pivot) {
   int32_t info = 0;
   for (int64_t j = 0; j < std::min(m, n); ++j) {
     T* column = a + j * lda;
-    const int64_t row = pivot ? j + largest(m - j, column + j) : j;
+    int64_t row = j;
+    for (int64_t i = j + 1; pivot && i < m; ++i) {
+      const bool first_nan = std::isnan(column[i]) && !std::isnan(column[row]);
+      row = std::fabs(column[i]) > std::fabs(column[row]) || first_nan ? i : row;
+    }
+    pivots[j] = static_cast<int32_t>(row + 1);
+    if (column[row] == T(0)) {
+      info = info == 0 ? static_cast<int32_t>(j + 1) : info;
+      continue;
+    }
+    for (int64_t k = 0; row != j && k < n; ++k) {
+      std::swap(a[j + k * lda], a[row + k * lda]);
+    }
+    scale_below(m - j - 1, column[j], column + j + 1);
+    for (int64_t k = j + 1; k < n; ++k) {
+      const T factor = a[j + k * lda];
+      for (int64_t i = j + 1; i < m; ++i) {
+        a[i + k * lda] -= factor * column[i];
+      }
+    }
+  }
+  return info;
+}
+
+template <typename T>
+int32_t factor_columns(int64_t m, int64_t n, T* a, int64_t lda, int32_t* pivots, bool pivot) {
+  if constexpr (!Parts<T>::kComplex) {
+    if (m <= kFew) {
+      return factor_few(m, n, a, lda, pivots, pivot);
+    }
+  }
+  int32_t info = 0;
+  for (int64_t j = 0; j < std::min(m, n); ++j) {
+    T* column = a + j * lda;
+    const int64_t row = pivot ? j + vector_ops<T>().largest(m - j, column + j) : j;
     pivots[j] = static_cast<int32_t>(row + 1);
     if (column[row] == T(0)) {
       info = info == 0 ? static_cast<int32_t>(j + 1) : info;

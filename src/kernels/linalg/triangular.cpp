@@ -29,6 +29,12 @@ void solve_columns(int64_t n, int64_t count, const T* l, bool unit, Strided<T> b
   for (int64_t at = 0; at < count; at += kWide) {
     const int64_t width = std::min(kWide, count - at);
     const Strided<T> part = b.at(0, at);
+    if (b.rows == 1) {
+      vector_ops<T>().load_panel(n, width, part.data, b.columns, panel);
+      vector_ops<T>().solve(n, l, unit, panel);
+      vector_ops<T>().store_panel(n, width, panel, part.data, b.columns);
+      continue;
+    }
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = 0; j < width; ++j) {
         panel[i * kWide + j] = part(i, j);

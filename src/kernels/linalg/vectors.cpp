@@ -1,5 +1,7 @@
 #include "kernels/linalg/vectors.h"
 
+#include <cmath>
+
 #include "runtime/cpu.h"
 
 namespace rushlight::kernels {
@@ -18,6 +20,19 @@ struct Plain {
     }
     return sum;
   }
+  static int64_t largest(int64_t n, const T* x) {
+    int64_t at = 0;
+    auto best = size(x[0]);
+    for (int64_t i = 1; i < n; ++i) {
+      const auto other = size(x[i]);
+      if (other > best || (std::isnan(other) && !std::isnan(best))) {
+        best = other;
+        at = i;
+      }
+    }
+    return at;
+  }
+  static auto size(T x) { return std::fabs(x.real()) + std::fabs(x.imag()); }
   static void axpy(int64_t n, T a, const T* x, T* y) {
     for (int64_t i = 0; i < n; ++i) {
       y[i] += times(a, x[i]);
@@ -52,8 +67,24 @@ struct Plain {
       }
     }
   }
-  static constexpr VectorOps<T> kTable{dot,      axpy,    dot_columns, add_columns,
-                                       rank_one, nullptr, solve};
+  static void load_panel(int64_t n, int64_t width, const T* columns, int64_t lda, T* panel) {
+    constexpr int64_t kWide = kPanelRows<T>;
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t k = 0; k < kWide; ++k) {
+        panel[i * kWide + k] = k < width ? columns[k * lda + i] : T(0);
+      }
+    }
+  }
+  static void store_panel(int64_t n, int64_t width, const T* panel, T* columns, int64_t lda) {
+    constexpr int64_t kWide = kPanelRows<T>;
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t k = 0; k < width; ++k) {
+        columns[k * lda + i] = panel[i * kWide + k];
+      }
+    }
+  }
+  static constexpr VectorOps<T> kTable{dot,      largest, axpy,  dot_columns, add_columns,
+                                       rank_one, nullptr, solve, load_panel,  store_panel};
 };
 
 }  // namespace

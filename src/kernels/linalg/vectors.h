@@ -16,6 +16,9 @@ inline constexpr int64_t kPanelRows = 128 / sizeof(T);
 template <typename T>
 struct VectorOps {
   T (*dot)(int64_t n, const T* x, const T* y);
+  // The position of the largest absolute value, the first of several; of the first NaN where there
+  // is one. n > 0.
+  int64_t (*largest)(int64_t n, const T* x);
   // y += a * x
   void (*axpy)(int64_t n, T a, const T* x, T* y);
   // y[j] = column j . x, for the n columns of m rows.
@@ -32,6 +35,10 @@ struct VectorOps {
   // Forward substitution: `panel` has n rows of kPanelRows elements each, `l` is n x n row-major;
   // its diagonal is one where `unit`.
   void (*solve)(int64_t n, const T* l, bool unit, T* panel);
+  // Columns of n elements, `width` (at most kPanelRows) of them, as rows of such a panel, zeros
+  // after them; and back.
+  void (*load_panel)(int64_t n, int64_t width, const T* columns, int64_t lda, T* panel);
+  void (*store_panel)(int64_t n, int64_t width, const T* panel, T* columns, int64_t lda);
 };
 
 // The table for `cpu_level()`.
@@ -41,7 +48,8 @@ template <>
 const VectorOps<float>& vector_ops<float>();
 template <>
 const VectorOps<double>& vector_ops<double>();
-// Of complex numbers: plain loops, of nothing conjugated; without rotate.
+// Of complex numbers: plain loops, of nothing conjugated; without rotate. Their size is the sum of
+// the sizes of their parts, as elsewhere.
 template <>
 const VectorOps<std::complex<float>>& vector_ops<std::complex<float>>();
 template <>

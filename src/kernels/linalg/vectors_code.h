@@ -30,6 +30,32 @@ struct Code {
     return V::sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
 
+  // Lanes compare with vector types' own operators: a NaN loses every comparison, and is looked for
+  // apart.
+  static int64_t largest(int64_t n, const T* x) {
+    R most = V::zero();
+    auto nan = most != most;
+    int64_t i = 0;
+    for (; i < n; i += kWidth) {
+      const R v = i + kWidth <= n ? V::load(x + i) : V::load_first(x + i, n - i);
+      const R size = v < V::zero() ? -v : v;
+      nan |= v != v;
+      most = size > most ? size : most;
+    }
+    T best = 0;
+    bool any_nan = false;
+    for (int64_t k = 0; k < kWidth; ++k) {
+      best = most[k] > best ? most[k] : best;
+      any_nan = any_nan || nan[k] != 0;
+    }
+    for (i = 0; i < n; ++i) {
+      if (any_nan ? x[i] != x[i] : x[i] == best || x[i] == -best) {
+        break;
+      }
+    }
+    return i;
+  }
+
   static void axpy(int64_t n, T a, const T* x, T* y) {
     const R factor = V::set1(a);
     int64_t i = 0;
@@ -174,8 +200,62 @@ struct Code {
     }
   }
 
+  // Squares of a vector's width are turned in registers.
+  static void load_panel(int64_t n, int64_t width, const T* columns, int64_t lda, T* panel) {
+    constexpr int64_t kWide = kPanelRows<T>;
+    const int64_t rows = n / kWidth * kWidth;
+    for (int64_t j = 0; j < kWide; j += kWidth) {
+      const int64_t there = width - j < 0 ? 0 : width - j < kWidth ? width - j : kWidth;
+      for (int64_t i = 0; i < rows; i += kWidth) {
+        R square[kWidth];
+#pragma GCC unroll 16
+        for (int64_t k = 0; k < kWidth; ++k) {
+          square[k] = k < there ? V::load(columns + (j + k) * lda + i) : V::zero();
+        }
+        V::transpose(square);
+#pragma GCC unroll 16
+        for (int64_t k = 0; k < kWidth; ++k) {
+          V::store(panel + (i + k) * kWide + j, square[k]);
+        }
+      }
+      for (int64_t i = rows; i < n; ++i) {
+        for (int64_t k = 0; k < kWidth; ++k) {
+          panel[i * kWide + j + k] = k < there ? columns[(j + k) * lda + i] : T(0);
+        }
+      }
+    }
+  }
+
+  static void store_panel(int64_t n, int64_t width, const T* panel, T* columns, int64_t lda) {
+    constexpr int64_t kWide = kPanelRows<T>;
+    const int64_t rows = n / kWidth * kWidth;
+    for (int64_t j = 0; j < width; j += kWidth) {
+      const int64_t there = width - j < kWidth ? width - j : kWidth;
+      for (int64_t i = 0; i < rows; i += kWidth) {
+        R square[kWidth];
+#pragma GCC unroll 16
+        for (int64_t k = 0; k < kWidth; ++k) {
+          square[k] = V::load(panel + (i + k) * kWide + j);
+        }
+        V::transpose(square);
+#pragma GCC unroll 16
+        for (int64_t k = 0; k < kWidth; ++k) {
+          if (k < there) {
+            V::store(columns + (j + k) * lda + i, square[k]);
+          }
+        }
+      }
+      for (int64_t i = rows; i < n; ++i) {
+        for (int64_t k = 0; k < there; ++k) {
+          columns[(j + k) * lda + i] = panel[i * kWide + j + k];
+        }
+      }
+    }
+  }
+
   static constexpr VectorOps<T> table() {
-    return {dot, axpy, dot_columns, add_columns, rank_one, rotate, solve};
+    return {dot,      largest, axpy,  dot_columns, add_columns,
+            rank_one, rotate,  solve, load_panel,  store_panel};
   }
 };
 
