@@ -9,6 +9,7 @@
 #include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
 #include "ops/gradient.h"
+#include "ops/normalization_channels.h"
 #include "ops/rows.h"
 #include "ops/wide_gradient.h"
 
@@ -280,6 +281,9 @@ Tensor group_norm_of(const Tensor& input, int64_t groups, const Tensor& weight, 
            name, " of shape ", parameter->sizes(), " and input of shape ", input.sizes());
     }
     check_parameter_dtype("group_norm", input.dtype(), *parameter);
+  }
+  if (normalizes_channels(input) && input.numel() > input.sizes()[0] * channels) {
+    return normalize_channels(input, weight, bias, groups, eps).out;
   }
   int64_t group_size = input.numel() == 0 ? 0 : input.numel() / (input.sizes()[0] * groups);
   Tensor rows = reshape(input, {input.sizes()[0], groups, group_size});

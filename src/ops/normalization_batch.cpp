@@ -5,7 +5,9 @@
 
 #include "ops/dtype_checks.h"
 #include "ops/elementwise.h"
+#include "ops/normalization_channels.h"
 #include "ops/operator.h"
+#include "ops/watched.h"
 #include "ops/wide_gradient.h"
 
 namespace rushlight {
@@ -62,15 +64,13 @@ Tensor by_channel(const Tensor& x, int64_t rank) {
   return reshape(x, shape);
 }
 
-// running = (1 - momentum) * running + momentum * now, which no gradient passes through.
-void move_running(const Tensor& running, const Tensor& now, double momentum) {
+// running = (1 - momentum) * running + momentum * scale * now, which no gradient passes through.
+void move_running(const Tensor& running, const Tensor& now, double momentum, double scale) {
   if (!running.defined()) {
     return;
   }
   Tensor target = detach(running);
-  Tensor moved =
-      add(mul(widened(target), Scalar(1 - momentum)), mul(detach(now), Scalar(momentum)));
-  copy_(target, moved, false);
+  copy_(target, _moved(widened(target), detach(now), 1 - momentum, momentum * scale), false);
   running.bump_version();
 }
 
@@ -80,9 +80,9 @@ void update_running(const Statistics& found, const Tensor& running_mean, const T
   if (count == 0) {  // an empty batch says nothing
     return;
   }
-  move_running(running_mean, found.mean, momentum);
+  move_running(running_mean, found.mean, momentum, 1);
   double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
-  move_running(running_var, mul(detach(found.variance), Scalar(unbiased)), momentum);
+  move_running(running_var, found.variance, momentum, unbiased);
 }
 
 // Of an input that was widened once: the gradients through it and through its statistics cancel,
@@ -132,6 +132,16 @@ Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bi
   if (channels == 0) {
     return clone(input);
   }
+  if (training && normalizes_channels(input)) {
+    const ChannelsNormalized made = normalize_channels(input, weight, bias, 0, eps);
+    update_running({made.variance, made.mean}, running_mean, running_var, momentum,
+                   input.numel() / channels);
+    return made.out;
+  }
+  if (!training && normalizes_channels(input) && !is_watched() && !running_mean.requires_grad() &&
+      !running_var.requires_grad()) {
+    return normalize_channels_by(input, running_mean, running_var, weight, bias, eps);
+  }
   const Tensor wide = widened(input);
   if (!training) {
     return normalize(wide, running(running_mean, running_var, input.dim()), affine, eps,
@@ -149,9 +159,8 @@ Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor&
                         double momentum, double eps, bool) {
   Affine affine{weight, bias};
   check_input("instance_norm", input, affine, running_mean, running_var, use_input_stats);
-  const Tensor wide = widened(input);
   if (!use_input_stats) {
-    return normalize(wide, running(running_mean, running_var, input.dim()), affine, eps,
+    return normalize(widened(input), running(running_mean, running_var, input.dim()), affine, eps,
                      input.dtype());
   }
   IntList dims;
@@ -166,11 +175,20 @@ Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor&
          "dimension after the channels, got ",
          input.sizes());
   }
-  Statistics found = measured(wide, dims);
   auto over_batch = [&](const Tensor& x) {
     int64_t channels = input.sizes()[1];
     return mean(reshape(x, {input.sizes()[0], channels}), IntList{0}, false, std::nullopt);
   };
+  if (normalizes_channels(input)) {
+    const ChannelsNormalized made = normalize_channels(input, weight, bias, input.sizes()[1], eps);
+    if (running_mean.defined() || running_var.defined()) {
+      update_running({over_batch(made.variance), over_batch(made.mean)}, running_mean, running_var,
+                     momentum, count);
+    }
+    return made.out;
+  }
+  const Tensor wide = widened(input);
+  const Statistics found = measured(wide, dims);
   update_running({over_batch(found.variance), over_batch(found.mean)}, running_mean, running_var,
                  momentum, count);
   return normalize(wide, found, affine, eps, input.dtype());
@@ -192,8 +210,12 @@ RUSHLIGHT_OPERATORS(normalization_batch) {
      kInternal)
       .doc("(self - mean) * scale * weight + bias.")
       .elementwise(Rule::Promote, [](Elementwise& e) {
-        return (e.in(0) - e.in(1)) * e.in(2) * e.in(3) + e.in(4);
+        return (e.in(0) - e.in(1)) * (e.in(2) * e.in(3)) + e.in(4);
       });
+  op("_moved(Tensor self, Tensor now, float kept, float added) -> Tensor", kInternal)
+      .doc("self * kept + now * added.")
+      .elementwise(Rule::Promote,
+                   [](Elementwise& e) { return e.in(0) * e.scalar(2) + e.in(1) * e.scalar(3); });
   op("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
      "Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) "
      "-> Tensor",
