@@ -26,9 +26,33 @@ bool is_flat(const WindowProduct& product) {
   return product.out <= kFlatRows;
 }
 
+// Whether groups of one channel and one result are taken side by side. Large planes whose rows are
+// adjacent in memory are summed as well where they lie.
+bool by_lanes(const Windows& windows, int64_t groups, const ImagesRef& source) {
+  constexpr int64_t kNear = 4096;  // positions whose lanes stay in the second-level cache
+  const bool adjacent = source.strides[1] == 1 && source.strides[4] != 1;
+  return groups >= kConvolutionLanes / 2 &&
+         (adjacent || windows.planes() > 1 || windows.grids.size() > 1 ||
+          windows.channel() <= kNear);
+}
+
+// Whether pixels are the rows of the product: where enough results fill the vectors, and windows
+// would be copied otherwise.
+bool by_pixels(const WindowProduct& product) {
+  constexpr int64_t kFewest = 12;
+  const bool adjacent = product.source.strides[1] == 1 && product.source.strides[4] != 1;
+  return product.out >= kFewest && (adjacent || count(product.kernel) > 1);
+}
+
 void run(const WindowProduct& product) {
   const bool flat = is_flat(product);
-  if (is_wide(product.dtype)) {
+  if (product.in == 1 && product.out == 1 &&
+      by_lanes(product.windows, product.groups, product.source)) {
+    is_wide(product.dtype) ? sum_windows_by_lanes<double>(product)
+                           : sum_windows_by_lanes<float>(product);
+  } else if (by_pixels(product)) {
+    is_wide(product.dtype) ? multiply_pixels<double>(product) : multiply_pixels<float>(product);
+  } else if (is_wide(product.dtype)) {
     flat ? sum_windows<double>(product) : multiply_windows<double>(product);
   } else {
     flat ? sum_windows<float>(product) : multiply_windows<float>(product);
@@ -118,7 +142,12 @@ void convolve_for_weight(const Convolution& problem, const ImagesRef& input,
     return direct::convolve_for_weight(problem, input, output, weight);
   }
   const bool flat = problem.in_channels == 1 && problem.out_channels <= 2;
-  if (is_wide(problem.dtype)) {
+  if (problem.in_channels == 1 && problem.out_channels == 1 &&
+      by_lanes(windows, problem.groups, input)) {
+    is_wide(problem.dtype)
+        ? sum_for_weight_by_lanes<double>(problem, windows, input, output, weight)
+        : sum_for_weight_by_lanes<float>(problem, windows, input, output, weight);
+  } else if (is_wide(problem.dtype)) {
     flat ? sum_for_weight<double>(problem, windows, input, output, weight)
          : multiply_for_weight<double>(problem, windows, input, output, weight);
   } else {

@@ -23,10 +23,11 @@ struct ConvolutionEngine {
   void (*pack)(const T* base, const int64_t* rows, int64_t depth, const WindowRun* runs,
                int64_t count, T* out);
 
-  // c[i][j] = sum over p < k of a[rows[i] + p] * b[p][j], for m rows and one panel of columns;
-  // unless `first`, it is added to what c holds. Each sum is one chain in ascending p.
-  void (*strip)(int64_t m, int64_t k, const T* a, const int64_t* rows, const T* b, T* c,
-                bool first);
+  // c[i][j] (+)= sum over o < outer, p < inner of a[rows[i] + o * a_outer + p] * b[o, p][j], for m
+  // rows and the first n columns of one panel, whose others are left out by whole vectors. Each sum
+  // is one chain in ascending (o, p).
+  void (*strip)(int64_t m, int64_t n, int64_t outer, int64_t inner, const T* a, int64_t a_outer,
+                const int64_t* rows, const T* b, T* c, bool first);
 
   // out[r][i] = bias[r] + sum over t of weights[r][t] * base[places[t] + i], in ascending t, for at
   // most kFlatRows rows. Rounds n up to kFlatVectors vectors, in what it reads and writes.
@@ -36,8 +37,23 @@ struct ConvolutionEngine {
   // sums[t][lane] += base[rows[t] + i] * right[i] for the i < n of each lane.
   void (*dots)(const T* base, const int64_t* rows, int64_t taps, const T* right, int64_t n,
                T* sums);
+
+  // Channels side by side, kConvolutionLanes of them at each position. out[i] = bias + the sum over
+  // t of weights[t] * in[i + places[t]], in ascending t, for i < n.
+  void (*lane_sums)(int64_t n, const T* in, const int64_t* places, const T* weights, int64_t taps,
+                    const T* bias, T* out);
+  // sums[t] += the sum over i < n of in[i + places[t]] * right[i], in ascending i.
+  void (*lane_dots)(int64_t n, const T* in, const int64_t* places, int64_t taps, const T* right,
+                    T* sums);
+
+  // c[i][j] (+)= sum over p < k of a[i * a_row + places[p]] * b[p][j], for m pixels and the first n
+  // columns of one panel, whose others are left out by whole vectors. Each sum is one chain in
+  // ascending p.
+  void (*pixels)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const int64_t* places,
+                 const T* b, T* c, bool first);
 };
 
+inline constexpr int kConvolutionLanes = 16;
 inline constexpr int kFlatVectors = 4;
 inline constexpr int kFlatRows = 4;
 // Elements that may be read beyond a plane.

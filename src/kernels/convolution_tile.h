@@ -32,58 +32,78 @@ void pack_windows(const typename V::T* base, const int64_t* rows, int64_t depth,
   }
 }
 
-template <typename V, int kRows>
-void rows_tile(int64_t k, const typename V::T* a, const int64_t* rows, const typename V::T* b,
-               typename V::T* c, bool first) {
+template <typename V, int kRows, int kVectors>
+void rows_tile(int64_t outer, int64_t inner, const typename V::T* a, int64_t a_outer,
+               const int64_t* rows, const typename V::T* b, typename V::T* c, bool first) {
   using R = typename V::R;
   constexpr int64_t kPanel = 2 * V::kWidth;
   int64_t at[kRows];
-  R sum[kRows][2];
+  R sum[kRows][kVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
     at[i] = rows[i];
-    sum[i][0] = V::zero();
-    sum[i][1] = V::zero();
-  }
-  for (int64_t p = 0; p < k; ++p) {
-    const R low = V::load(b);
-    const R high = V::load(b + V::kWidth);
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      const R left = V::set1(a[at[i]]);
-      sum[i][0] = V::fma(left, low, sum[i][0]);
-      sum[i][1] = V::fma(left, high, sum[i][1]);
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      sum[i][j] = V::zero();
     }
-    ++a;
-    b += kPanel;
+  }
+  for (int64_t o = 0; o < outer; ++o) {
+    const typename V::T* from = a + o * a_outer;
+    for (int64_t p = 0; p < inner; ++p) {
+      R right[kVectors];
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) {
+        right[j] = V::load(b + j * V::kWidth);
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+        const R left = V::set1(from[at[i]]);
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j) {
+          sum[i][j] = V::fma(left, right[j], sum[i][j]);
+        }
+      }
+      ++from;
+      b += kPanel;
+    }
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-    typename V::T* out = c + i * kPanel;
-    V::store(out, first ? sum[i][0] : sum[i][0] + V::load(out));
-    V::store(out + V::kWidth, first ? sum[i][1] : sum[i][1] + V::load(out + V::kWidth));
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      typename V::T* out = c + i * kPanel + j * V::kWidth;
+      V::store(out, first ? sum[i][j] : sum[i][j] + V::load(out));
+    }
   }
 }
 
-template <typename V>
-void strip_rows(int64_t m, int64_t k, const typename V::T* a, const int64_t* rows,
-                const typename V::T* b, typename V::T* c, bool first) {
+template <typename V, int kVectors>
+void strip_columns(int64_t m, int64_t outer, int64_t inner, const typename V::T* a, int64_t a_outer,
+                   const int64_t* rows, const typename V::T* b, typename V::T* c, bool first) {
   constexpr int64_t kPanel = 2 * V::kWidth;
   int64_t i = 0;
   // Four rows keep two units busy, fewer do not: 7 and 8 rows left are better taken in halves.
   for (; m - i >= 6 && m - i != 7 && m - i != 8; i += 6) {
-    rows_tile<V, 6>(k, a, rows + i, b, c + i * kPanel, first);
+    rows_tile<V, 6, kVectors>(outer, inner, a, a_outer, rows + i, b, c + i * kPanel, first);
   }
   for (; m - i >= 4; i += 4) {
-    rows_tile<V, 4>(k, a, rows + i, b, c + i * kPanel, first);
+    rows_tile<V, 4, kVectors>(outer, inner, a, a_outer, rows + i, b, c + i * kPanel, first);
   }
   if (m - i == 3) {
-    rows_tile<V, 3>(k, a, rows + i, b, c + i * kPanel, first);
+    rows_tile<V, 3, kVectors>(outer, inner, a, a_outer, rows + i, b, c + i * kPanel, first);
   } else if (m - i == 2) {
-    rows_tile<V, 2>(k, a, rows + i, b, c + i * kPanel, first);
+    rows_tile<V, 2, kVectors>(outer, inner, a, a_outer, rows + i, b, c + i * kPanel, first);
   } else if (m - i == 1) {
-    rows_tile<V, 1>(k, a, rows + i, b, c + i * kPanel, first);
+    rows_tile<V, 1, kVectors>(outer, inner, a, a_outer, rows + i, b, c + i * kPanel, first);
   }
+}
+
+template <typename V>
+void strip_rows(int64_t m, int64_t n, int64_t outer, int64_t inner, const typename V::T* a,
+                int64_t a_outer, const int64_t* rows, const typename V::T* b, typename V::T* c,
+                bool first) {
+  const auto run = n > V::kWidth ? strip_columns<V, 2> : strip_columns<V, 1>;
+  run(m, outer, inner, a, a_outer, rows, b, c, first);
 }
 
 template <typename V, int kRows, int kVectors>
@@ -187,8 +207,204 @@ void dot_taps(const typename V::T* base, const int64_t* rows, int64_t taps,
   }
 }
 
+// Vectors of a group of channels that lie side by side, and how many sums of such are formed at a
+// time.
 template <typename V>
-constexpr ConvolutionEngine<typename V::T> kConvolution = {V::kWidth, pack_windows<V>,
-                                                           strip_rows<V>, flat_sum<V>, dot_taps<V>};
+constexpr int kLaneVectors = kConvolutionLanes / V::kWidth;
+template <typename V>
+constexpr int kLaneSums = kLaneVectors<V> > 8 ? 1 : 8 / kLaneVectors<V>;
+
+template <typename V, int kPositions>
+[[gnu::always_inline]] inline void lane_tile(const typename V::T* in, const int64_t* places,
+                                             const typename V::T* weights, int64_t taps,
+                                             const typename V::T* bias, typename V::T* out) {
+  using R = typename V::R;
+  constexpr int kVectors = kLaneVectors<V>;
+  R sum[kPositions][kVectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < kPositions; ++i) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      sum[i][v] = V::load(bias + v * V::kWidth);
+    }
+  }
+  for (int64_t t = 0; t < taps; ++t) {
+    const typename V::T* from = in + places[t] * kConvolutionLanes;
+    R weight[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      weight[v] = V::load(weights + t * kConvolutionLanes + v * V::kWidth);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kPositions; ++i) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const R right = V::load(from + i * kConvolutionLanes + v * V::kWidth);
+        sum[i][v] = V::fma(weight[v], right, sum[i][v]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kPositions; ++i) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      V::store(out + i * kConvolutionLanes + v * V::kWidth, sum[i][v]);
+    }
+  }
+}
+
+template <typename V>
+void lane_sums(int64_t n, const typename V::T* in, const int64_t* places,
+               const typename V::T* weights, int64_t taps, const typename V::T* bias,
+               typename V::T* out) {
+  constexpr int64_t kPositions = kLaneSums<V>;
+  int64_t i = 0;
+  for (; i + kPositions <= n; i += kPositions) {
+    lane_tile<V, kPositions>(in + i * kConvolutionLanes, places, weights, taps, bias,
+                             out + i * kConvolutionLanes);
+  }
+  for (; i < n; ++i) {
+    lane_tile<V, 1>(in + i * kConvolutionLanes, places, weights, taps, bias,
+                    out + i * kConvolutionLanes);
+  }
+}
+
+template <typename V, int kTaps>
+[[gnu::always_inline]] inline void lane_dots_of(int64_t n, const typename V::T* in,
+                                                const int64_t* places, const typename V::T* right,
+                                                typename V::T* sums) {
+  using R = typename V::R;
+  constexpr int kVectors = kLaneVectors<V>;
+  R sum[kTaps][kVectors];
+#pragma GCC unroll 8
+  for (int t = 0; t < kTaps; ++t) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      sum[t][v] = V::load(sums + t * kConvolutionLanes + v * V::kWidth);
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    R factor[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      factor[v] = V::load(right + v * V::kWidth);
+    }
+#pragma GCC unroll 8
+    for (int t = 0; t < kTaps; ++t) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const R left = V::load(in + places[t] * kConvolutionLanes + v * V::kWidth);
+        sum[t][v] = V::fma(left, factor[v], sum[t][v]);
+      }
+    }
+    in += kConvolutionLanes;
+    right += kConvolutionLanes;
+  }
+#pragma GCC unroll 8
+  for (int t = 0; t < kTaps; ++t) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      V::store(sums + t * kConvolutionLanes + v * V::kWidth, sum[t][v]);
+    }
+  }
+}
+
+template <typename V>
+void lane_dots(int64_t n, const typename V::T* in, const int64_t* places, int64_t taps,
+               const typename V::T* right, typename V::T* sums) {
+  constexpr int64_t kTaps = kLaneSums<V>;
+  int64_t t = 0;
+  for (; t + kTaps <= taps; t += kTaps) {
+    lane_dots_of<V, kTaps>(n, in, places + t, right, sums + t * kConvolutionLanes);
+  }
+  for (; t < taps; ++t) {
+    lane_dots_of<V, 1>(n, in, places + t, right, sums + t * kConvolutionLanes);
+  }
+}
+
+// As many registers as there are hold sums.
+template <typename V>
+constexpr int kPixelRows = sizeof(typename V::R) == 64 ? 14 : 6;
+
+template <typename V, int kRows, int kVectors>
+void pixel_tile(int64_t k, const typename V::T* a, int64_t a_row, const int64_t* places,
+                const typename V::T* b, typename V::T* c, bool first) {
+  using R = typename V::R;
+  constexpr int64_t kPanel = 2 * V::kWidth;
+  R sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      sum[i][j] = V::zero();
+    }
+  }
+#pragma GCC unroll 2
+  for (int64_t p = 0; p < k; ++p) {
+    const typename V::T* from = a + places[p];
+    R right[kVectors];
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      right[j] = V::load(b + j * V::kWidth);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const R left = V::set1(from[i * a_row]);
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) {
+        sum[i][j] = V::fma(left, right[j], sum[i][j]);
+      }
+    }
+    b += kPanel;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      typename V::T* out = c + i * kPanel + j * V::kWidth;
+      V::store(out, first ? sum[i][j] : sum[i][j] + V::load(out));
+    }
+  }
+}
+
+template <typename V, int kRows, int kVectors>
+[[gnu::always_inline]] inline void pixel_tile_of(int64_t rows, int64_t k, const typename V::T* a,
+                                                 int64_t a_row, const int64_t* places,
+                                                 const typename V::T* b, typename V::T* c,
+                                                 bool first) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) {
+      return pixel_tile_of<V, kRows - 1, kVectors>(rows, k, a, a_row, places, b, c, first);
+    }
+  }
+  pixel_tile<V, kRows, kVectors>(k, a, a_row, places, b, c, first);
+}
+
+// Rows are shared out evenly: few of them do not keep the units busy.
+template <typename V, int kVectors>
+void pixel_columns(int64_t m, int64_t k, const typename V::T* a, int64_t a_row,
+                   const int64_t* places, const typename V::T* b, typename V::T* c, bool first) {
+  constexpr int64_t kPanel = 2 * V::kWidth;
+  constexpr int64_t kMost = kPixelRows<V>;
+  for (int64_t tiles = (m + kMost - 1) / kMost; tiles > 0; --tiles) {
+    const int64_t rows = (m + tiles - 1) / tiles;
+    pixel_tile_of<V, kMost, kVectors>(rows, k, a, a_row, places, b, c, first);
+    a += rows * a_row;
+    c += rows * kPanel;
+    m -= rows;
+  }
+}
+
+template <typename V>
+void pixel_sums(int64_t m, int64_t n, int64_t k, const typename V::T* a, int64_t a_row,
+                const int64_t* places, const typename V::T* b, typename V::T* c, bool first) {
+  const auto run = n > V::kWidth ? pixel_columns<V, 2> : pixel_columns<V, 1>;
+  run(m, k, a, a_row, places, b, c, first);
+}
+
+template <typename V>
+constexpr ConvolutionEngine<typename V::T> kConvolution = {
+    V::kWidth,   pack_windows<V>, strip_rows<V>, flat_sum<V>,
+    dot_taps<V>, lane_sums<V>,    lane_dots<V>,  pixel_sums<V>};
 
 }  // namespace rushlight::RUSHLIGHT_LEVEL

@@ -1,10 +1,8 @@
 // The gradient of the weight: for each group the product of windows (channels and taps by
 // positions) with the gradient of the output (positions by channels), image by image.
 //
-// Positions are counted through the planes, so that windows are read where they lie; where a row of
-// the output ends, the gradient is zero until the next one.
+// Windows are read where they lie, row after row of positions.
 #include <algorithm>
-#include <atomic>
 
 #include "kernels/convolution_engine.h"
 #include "kernels/convolution_windows.h"
@@ -34,12 +32,12 @@ struct Job {
   const GemmEngine<T>& engine;
   const ConvolutionEngine<T>& tools;
   const std::vector<int64_t>& rows;
-  int64_t positions;  // from the first to the last, through the planes
-  int64_t panels;     // of output channels of a group
-  T* sums;            // [group][panel][row][column]
+  int64_t panels;  // of output channels of a group
+  T* sums;         // [group][panel][row][column]
 
   int64_t depth() const { return static_cast<int64_t>(rows.size()); }
   int64_t cols() const { return engine.cols; }
+  int64_t positions() const { return count(problem.output); }
 };
 
 // The gradients of one panel of channels of an image, [position][channel].
@@ -50,36 +48,39 @@ void lay_out(const Job<T>& job, const ImagesRef& output, int64_t image, int64_t 
   const int64_t cols = job.cols();
   const int64_t first = group * p.out_channels + panel * cols;
   const int64_t channels = std::min(cols, p.out_channels - panel * cols);
-  int64_t done = 0;
-  for (int64_t z = 0; z < p.output[0]; ++z) {
-    for (int64_t y = 0; y < p.output[1]; ++y) {
-      const int64_t at = job.windows.at({z, y, 0});
-      std::fill(out + done * cols, out + at * cols, T{0});
-      const int64_t skip = image * output.strides[0] + first * output.strides[1] +
-                           z * output.strides[2] + y * output.strides[3];
-      const auto* from = static_cast<const char*>(output.data) + skip * element_size(p.dtype);
-      job.engine.pack(p.dtype, from, output.strides[1], output.strides[4], channels, p.output[2],
-                      cols, out + at * cols);
-      done = at + p.output[2];
+  const Extent& size = p.output;
+  const auto* data = static_cast<const char*>(output.data);
+  const int64_t at = image * output.strides[0] + first * output.strides[1];
+  // Rows that are neighbours in memory are taken as one.
+  const bool joined = output.strides[3] == size[2] * output.strides[4] || size[1] == 1;
+  const int64_t rows = joined ? size[1] : 1;
+  for (int64_t z = 0; z < size[0]; ++z) {
+    for (int64_t y = 0; y < size[1]; y += rows) {
+      const int64_t from = at + z * output.strides[2] + y * output.strides[3];
+      job.engine.pack(p.dtype, data + from * element_size(p.dtype), output.strides[1],
+                      output.strides[4], channels, rows * size[2], cols,
+                      out + (z * size[1] + y) * size[2] * cols);
     }
   }
 }
 
-// Stretches of positions that are multiplied at a time. Where windows hold infinities or NaN, the
-// zeros between rows would spread them: rows are then taken by themselves.
-std::vector<std::pair<int64_t, int64_t>> stretches(const Convolution& p, const Windows& windows,
-                                                   int64_t positions, bool by_rows) {
-  std::vector<std::pair<int64_t, int64_t>> made;
-  if (!by_rows) {
-    for (int64_t at = 0; at < positions; at += kGemmDepth) {
-      made.emplace_back(at, std::min(kGemmDepth, positions - at));
-    }
-    return made;
-  }
-  for (int64_t z = 0; z < p.output[0]; ++z) {
-    for (int64_t y = 0; y < p.output[1]; ++y) {
-      for (int64_t x = 0; x < p.output[2]; x += kGemmDepth) {
-        made.emplace_back(windows.at({z, y, x}), std::min(kGemmDepth, p.output[2] - x));
+// Positions that are multiplied at a time: some rows of the output, or a part of a row.
+struct Stretch {
+  int64_t left;   // where the windows start
+  int64_t right;  // the first of the positions
+  int64_t rows;
+  int64_t length;
+};
+
+std::vector<Stretch> stretches(const Convolution& p, const Windows& windows) {
+  std::vector<Stretch> made;
+  const Extent& size = p.output;
+  const int64_t together = std::max<int64_t>(1, kGemmDepth / size[2]);
+  for (int64_t z = 0; z < size[0]; ++z) {
+    for (int64_t y = 0; y < size[1]; y += together) {
+      for (int64_t x = 0; x < size[2]; x += kGemmDepth) {
+        made.push_back({windows.at({z, y, x}), (z * size[1] + y) * size[2] + x,
+                        std::min(together, size[1] - y), std::min(kGemmDepth, size[2] - x)});
       }
     }
   }
@@ -87,40 +88,13 @@ std::vector<std::pair<int64_t, int64_t>> stretches(const Convolution& p, const W
 }
 
 template <typename T>
-bool all_finite(const T* data, int64_t count) {
-  T sum = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    sum += data[i] * 0;
-  }
-  return sum == 0;
-}
-
-template <typename T>
-bool all_finite(const Planes<T>& planes, int64_t images, int64_t channels, int64_t elements) {
-  std::atomic<bool> finite{true};
-  parallel_for(0, images * channels, std::max<int64_t>(1, (1 << 15) / elements),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   const T* at =
-                       planes.data + i / channels * planes.image + i % channels * planes.channel;
-                   if (!all_finite(at, elements)) {
-                     finite = false;
-                   }
-                 }
-               });
-  return finite;
-}
-
-template <typename T>
 void add_images(const Job<T>& job, const Planes<T>& planes, const T* grads, int64_t first_image,
                 int64_t images) {
   const Convolution& p = job.problem;
   const int64_t cols = job.cols();
-  const bool gaps = job.positions != count(p.output);
-  const bool by_rows =
-      gaps && !all_finite(planes, images, p.groups * p.in_channels, job.windows.channel());
-  const auto parts = stretches(p, job.windows, job.positions, by_rows);
-  const int64_t work = job.positions * images * cols;
+  const std::vector<Stretch> parts = stretches(p, job.windows);
+  const int64_t positions = job.positions();
+  const int64_t work = positions * images * cols;
   int64_t rows = 48;
   while (rows > 6 && p.groups * job.panels * ceil_div(job.depth(), rows) < 4 * num_threads() &&
          work * (rows / 2) >= kTaskWork) {
@@ -133,14 +107,16 @@ void add_images(const Job<T>& job, const Planes<T>& planes, const T* grads, int6
       const int64_t row = i % down * rows;
       const int64_t panel = i / down;  // of all groups
       const int64_t count = std::min(rows, job.depth() - row);
+      const int64_t wide = std::min(cols, p.out_channels - panel % job.panels * cols);
       T* sums = job.sums + (panel * job.depth() + row) * cols;
       for (int64_t n = 0; n < images; ++n) {
         const T* left =
             planes.data + n * planes.image + panel / job.panels * p.in_channels * planes.channel;
-        const T* right = grads + (n * p.groups * job.panels + panel) * job.positions * cols;
-        for (const auto& [start, steps] : parts) {
-          job.tools.strip(count, steps, left + start, job.rows.data() + row, right + start * cols,
-                          sums, first_image + n == 0 && start == 0);
+        const T* right = grads + (n * p.groups * job.panels + panel) * positions * cols;
+        for (const Stretch& part : parts) {
+          job.tools.strip(count, wide, part.rows, part.length, left + part.left,
+                          job.windows.size[2], job.rows.data() + row, right + part.right * cols,
+                          sums, first_image + n == 0 && part.right == 0);
         }
       }
     }
@@ -198,8 +174,7 @@ void multiply_for_weight(const Convolution& problem, const Windows& windows, con
                          const ImagesRef& output, const MutableImagesRef& weight) {
   const GemmEngine<T>& engine = gemm_engine<T>();
   const int64_t cols = engine.cols;
-  const Extent& last = problem.output;
-  const int64_t positions = windows.at({last[0] - 1, last[1] - 1, last[2] - 1}) + 1;
+  const int64_t positions = count(problem.output);
   const int64_t panels = ceil_div(problem.out_channels, cols);
   const int64_t channels = problem.groups * problem.in_channels;
   const int64_t grads_size = problem.groups * panels * cols * positions;
@@ -214,8 +189,7 @@ void multiply_for_weight(const Convolution& problem, const Windows& windows, con
         prepare<T>(windows, problem.dtype, input, image, images, channels, *planes_scratch);
     const std::vector<int64_t> rows =
         window_rows(windows.grids[0], problem.in_channels, planes.channel);
-    const Job<T> job{problem, windows,   engine, convolution_engine<T>(),
-                     rows,    positions, panels, sums};
+    const Job<T> job{problem, windows, engine, convolution_engine<T>(), rows, panels, sums};
     const int64_t each = problem.groups * panels;
     const int64_t grain = std::max<int64_t>(1, (1 << 13) / (positions * cols));
     parallel_for(0, images * each, grain, [&](int64_t begin, int64_t end) {

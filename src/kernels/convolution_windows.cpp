@@ -53,19 +53,6 @@ Grid combine(const Windows& windows, const Extent& step, const Extent& kernel, c
   return made;
 }
 
-// Elements [first, last) of a plane's row that lie inside the source.
-struct Inside {
-  int64_t first;
-  int64_t last;
-};
-
-Inside inside(const Windows& windows, size_t d, int64_t start) {
-  const int64_t first = std::clamp<int64_t>(ceil_div(-start, windows.step[d]), 0, windows.size[d]);
-  const int64_t last =
-      std::clamp(ceil_div(windows.source[d] - start, windows.step[d]), first, windows.size[d]);
-  return {first, last};
-}
-
 // Calls `row(at, place)` for each row of the planes that has elements of the source, `at` being its
 // place there and in the planes for start 0 of the width; clears the others through `clear`.
 template <typename Row, typename Clear>
@@ -160,6 +147,13 @@ bool lies_ready(const Windows& windows, DType dtype, DType compute, const Images
 }
 
 }  // namespace
+
+Inside inside(const Windows& windows, size_t d, int64_t start) {
+  const int64_t first = std::clamp<int64_t>(ceil_div(-start, windows.step[d]), 0, windows.size[d]);
+  const int64_t last =
+      std::clamp(ceil_div(windows.source[d] - start, windows.step[d]), first, windows.size[d]);
+  return {first, last};
+}
 
 bool Windows::wasteful() const {
   const auto all = static_cast<double>(planes()) * static_cast<double>(size[0]) *

@@ -115,6 +115,34 @@ template <typename T>
 void sum_for_weight(const Convolution& problem, const Windows& windows, const ImagesRef& input,
                     const ImagesRef& output, const MutableImagesRef& weight);
 
+// The same two for groups of one channel and one result, whose channels are taken side by side.
+template <typename T>
+void sum_windows_by_lanes(const WindowProduct& product);
+template <typename T>
+void sum_for_weight_by_lanes(const Convolution& problem, const Windows& windows,
+                             const ImagesRef& input, const ImagesRef& output,
+                             const MutableImagesRef& weight);
+
+// Elements [first, last) of a plane's row along dimension d that lie inside the source.
+struct Inside {
+  int64_t first;
+  int64_t last;
+};
+Inside inside(const Windows& windows, size_t d, int64_t start);
+
+// Rows of the planes of an image: those of all planes along the width together.
+int64_t plane_rows(const Windows& windows);
+// Row `row` of planes whose channels lie side by side, `pitch` elements from one position to the
+// next: channels [first, first + channels) of the image at `out`, zeros behind them.
+template <typename T>
+void prepare_pixels(const Windows& windows, DType dtype, const ImagesRef& source, int64_t image,
+                    int64_t first, int64_t channels, int64_t pitch, int64_t row, T* out);
+
+// The product with windows whose channels lie side by side, so that nothing else is copied: each
+// sum has the bits of `multiply_windows`.
+template <typename T>
+void multiply_pixels(const WindowProduct& product);
+
 // The matrix (out, in * taps) of a group and a grid, dense.
 template <typename T>
 void gather_factors(const WindowProduct& product, const Grid& grid, int64_t group, T* out);

@@ -86,6 +86,17 @@ std::vector<Convolution> problems(DType dtype) {
       problem(dtype, 1, 1, 2, 3, {1, 1, 40}, {1, 1, 3}, {1, 1, 5}, {0, 0, 2}, {1, 1, 4}),
       problem(dtype, 1, 1, 2, 2, {1, 4, 4}, {1, 3, 3}, {1, 3, 3}, {0, 5, 5}, {1, 4, 4}),
       problem(dtype, 1, 1, 1, 1, {1, 2, 2}, {1, 2, 2}, one, {0, 90, 90}, {1, 40, 40}),
+      // Channels side by side: whole and broken groups of lanes, steps, images beyond the groups
+      // that are summed by themselves.
+      problem(dtype, 3, 21, 1, 1, {1, 9, 8}, {1, 3, 3}, one, {0, 1, 1}, one),
+      problem(dtype, 11, 19, 1, 1, {1, 9, 8}, {1, 5, 3}, {1, 2, 2}, {0, 2, 1}, one),
+      problem(dtype, 2, 16, 1, 1, {3, 6, 7}, {2, 3, 3}, {1, 2, 1}, {1, 1, 1}, {1, 1, 2}),
+      problem(dtype, 1, 8, 1, 1, {1, 40, 41}, {1, 3, 3}, one, {0, 1, 1}, one),
+      // Pixels as rows: broken panels, rows longer than a task's, several blocks of depth, steps.
+      problem(dtype, 2, 2, 5, 17, {1, 10, 9}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one),
+      problem(dtype, 1, 1, 50, 36, {1, 1, 470}, {1, 1, 9}, one, {0, 0, 4}, one),
+      problem(dtype, 2, 1, 3, 14, {3, 9, 16}, {2, 3, 3}, {1, 2, 2}, {1, 1, 1}, {1, 2, 2}),
+      problem(dtype, 3, 1, 66, 12, {1, 7, 7}, {1, 1, 1}, one, none, one),
   };
 }
 
