@@ -114,12 +114,12 @@ class AveragePool {
     divide_all(s.sum.data(), space_.channels, divisor_of(space_, divisor_, d, h, w));
   }
 
-  // The adjoint for `count` channels, in s.sum, on sums of kChannelBlock channels.
-  void spread_pixel(Scratch& s, C* sums, int64_t count, int64_t d, int64_t h, int64_t w) const {
+  // The adjoint for `count` channels, in s.sum, on sums that are `pitch` apart.
+  void spread_pixel(Scratch& s, C* sums, int64_t pitch, int64_t count, int64_t d, int64_t h,
+                    int64_t w) const {
     divide_all(s.sum.data(), count, divisor_of(space_, divisor_, d, h, w));
-    for_positions(space_, d, h, w, [&](int64_t at) {
-      lines_.add(sums + at * kChannelBlock, s.sum.data(), 1, count);
-    });
+    for_positions(space_, d, h, w,
+                  [&](int64_t at) { lines_.add(sums + at * pitch, s.sum.data(), 1, count); });
   }
 
  private:
@@ -227,22 +227,20 @@ void spread_images(T* made, const T* grad, const AveragePool<T>& pool, const Win
   const int64_t high = space.axis[1].count;
   const auto make = [&] {
     return std::pair(AverageScratch<C>(kChannelBlock, kChannelBlock),
-                     std::vector<C>(static_cast<size_t>(size * kChannelBlock)));
+                     std::vector<C>(static_cast<size_t>(channel_sums_size<T>(size))));
   };
   for_channel_blocks(space, make, [&](auto& s, int64_t image, int64_t first, int64_t count) {
-    auto& [lines, sums] = s;
-    std::fill(sums.begin(), sums.end(), C{0});
+    auto& [lines, spare] = s;
+    const ChannelSums<T> sums(made + image * size * space.channels + first, space.channels, size,
+                              count, spare.data());
     for (int64_t i = 0; i < space.out_plane(); ++i) {
       const T* given = grad + (image * space.out_plane() + i) * space.channels + first;
-      for (int64_t c = 0; c < count; ++c) {
-        lines.sum[static_cast<size_t>(c)] = load_value(given[c]);
-      }
-      pool.spread_pixel(lines, sums.data(), count, i / width / high, i / width % high, i % width);
+      const C* line = read_line(given, count, lines.spare.data());
+      std::copy_n(line, count, lines.sum.data());
+      pool.spread_pixel(lines, sums.data(), sums.pitch(), count, i / width / high, i / width % high,
+                        i % width);
     }
-    for (int64_t i = 0; i < size; ++i) {
-      write_line(made + (image * size + i) * space.channels + first,
-                 sums.data() + i * kChannelBlock, count);
-    }
+    sums.finish();
   });
 }
 

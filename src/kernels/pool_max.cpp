@@ -282,36 +282,37 @@ void gradient_images(T* made, const T* grad, const int64_t* places, const MaxPoo
   const int64_t width = space.axis[2].count;
   const int64_t high = space.axis[1].count;
   const auto make = [&] {
-    return make_gradient_scratch<T>(size * kChannelBlock, kChannelBlock, kChannelBlock);
+    return make_gradient_scratch<T>(channel_sums_size<T>(size), kChannelBlock, kChannelBlock);
   };
   for_channel_blocks(space, make, [&](auto& s, int64_t image, int64_t first, int64_t count) {
-    std::fill(s.sums.begin(), s.sums.end(), Compute<T>{0});
+    const ChannelSums<T> sums(made + image * size * space.channels + first, space.channels, size,
+                              count, s.sums.data());
+    const auto add = [&](int64_t c, int64_t where, Compute<T> given) {
+      Compute<T>& sum = sums.data()[where * sums.pitch() + c];
+      sum = static_cast<Compute<T>>(sum + given);
+    };
     for (int64_t i = 0; i < space.out_plane(); ++i) {
       const int64_t at = (image * space.out_plane() + i) * space.channels + first;
-      const int64_t* where = places + at;
+      const int64_t d = i / width / high;
+      const int64_t h = i / width % high;
       if (places == nullptr && size < std::numeric_limits<int32_t>::max()) {
-        pool.template pixel<true>(s.best, image, first, count, i / width / high, i / width % high,
-                                  i % width);
-        std::copy_n(s.best.where.begin(), count, s.places.begin());
-        where = s.places.data();
-      } else if (places == nullptr) {
+        pool.template pixel<true>(s.best, image, first, count, d, h, i % width);
+        const Compute<T>* given = read_line(grad + at, count, s.best.spare.data());
         for (int64_t c = 0; c < count; ++c) {
-          s.places[static_cast<size_t>(c)] =
-              pool.single(image, first + c, i / width / high, i / width % high, i % width).second;
+          add(c, s.best.where[static_cast<size_t>(c)], given[c]);
         }
-        where = s.places.data();
+        continue;
       }
       for (int64_t c = 0; c < count; ++c) {
-        if (where[c] >= 0 && where[c] < size) {
-          Compute<T>& sum = s.sums[static_cast<size_t>(where[c] * kChannelBlock + c)];
-          sum = static_cast<Compute<T>>(sum + load_value(grad[at + c]));
+        const int64_t where = places == nullptr
+                                  ? pool.single(image, first + c, d, h, i % width).second
+                                  : places[at + c];
+        if (where >= 0 && where < size) {
+          add(c, where, load_value(grad[at + c]));
         }
       }
     }
-    for (int64_t i = 0; i < size; ++i) {
-      write_line(made + (image * size + i) * space.channels + first,
-                 s.sums.data() + i * kChannelBlock, count);
-    }
+    sums.finish();
   });
 }
 

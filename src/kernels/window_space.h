@@ -71,7 +71,49 @@ void for_output_rows(const WindowSpace& space, int64_t images, int64_t cost, Mak
 }
 
 // Gradients with the channels last are made for blocks of this many channels.
-inline constexpr int64_t kChannelBlock = 32;
+inline constexpr int64_t kChannelBlock = 64;
+
+// Sums for some channels of an image with the channels last, zero at first: the result itself where
+// it holds what is computed in, else `spare` of channel_sums_size() elements.
+template <typename T>
+class ChannelSums {
+ public:
+  using C = Compute<T>;
+  ChannelSums(T* made, int64_t channels, int64_t size, int64_t count, C* spare)
+      : made_(made), channels_(channels), size_(size), count_(count) {
+    if constexpr (is_small_float<T>) {
+      data_ = spare;
+      pitch_ = kChannelBlock;
+    } else {
+      data_ = made;
+      pitch_ = channels;
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      std::fill_n(data_ + i * pitch_, count, C{0});
+    }
+  }
+  C* data() const { return data_; }
+  int64_t pitch() const { return pitch_; }  // from one position to the next
+  void finish() const {
+    if constexpr (is_small_float<T>) {
+      for (int64_t i = 0; i < size_; ++i) {
+        write_line(made_ + i * channels_, data_ + i * pitch_, count_);
+      }
+    }
+  }
+
+ private:
+  T* made_;
+  int64_t channels_;
+  int64_t size_;
+  int64_t count_;
+  C* data_;
+  int64_t pitch_;
+};
+template <typename T>
+constexpr int64_t channel_sums_size(int64_t size) {
+  return is_small_float<T> ? size * kChannelBlock : 0;
+}
 
 // Calls body(scratch, image, first channel, channels) in parallel.
 template <typename Make, typename Body>

@@ -10,6 +10,7 @@
 #include "ops/gradient.h"
 #include "ops/interpolate_taps.h"
 #include "ops/operator.h"
+#include "ops/pooling.h"
 
 namespace rushlight {
 namespace {
@@ -194,11 +195,14 @@ Tensor resample(std::string_view op, const Tensor& self, const Resize& resize, M
          scalar_type_name(self.dtype()), "'");
   }
   Tensor x = smooth ? to(self, compute_dtype(self.dtype())) : self;
+  // Channels that lie side by side stay so, and are resized together.
+  const bool last = pooling::is_channels_last(pooling::layout_of(x));
+  x = last ? movedim(x, {1}, {-1}) : x;
   for (size_t i = 0; i < resize.sizes.size(); ++i) {
     // Bytes are rounded after each dimension, the last one first.
     const size_t at = bytes ? resize.sizes.size() - 1 - i : i;
-    const auto dim = static_cast<int64_t>(at) + 2;
-    const Axis axis{self.size(dim), resize.sizes[at], resize.factors[at], align,
+    const auto dim = static_cast<int64_t>(at) + (last ? 1 : 2);
+    const Axis axis{x.size(dim), resize.sizes[at], resize.factors[at], align,
                     bytes || self.dtype() == DType::Float64};
     if (!smooth) {
       x = nearest_along(x, dim, axis, method == Method::NearestExact);
@@ -209,6 +213,7 @@ Tensor resample(std::string_view op, const Tensor& self, const Resize& resize, M
               : _weighted_select(x, dim, indices_of(taps, x.device()),
                                  weights_of(taps, x.dtype(), x.device()));
   }
+  x = last ? movedim(x, {-1}, {1}) : x;
   return x.dtype() == self.dtype() ? x : to(x, self.dtype());
 }
 

@@ -425,3 +425,25 @@ def test_gradients_of_another_plane_are_refused(plane: tuple, grad: tuple) -> No
     places = torch.zeros(grad, dtype=torch.int64)
     with pytest.raises(RuntimeError, match="batch and channels of the input"):
         backward(torch.ones(grad), torch.ones(plane), [2], [2], [0], [1], False, places)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("channels", [3, 70])
+def test_gradients_do_not_depend_on_the_layout(channels, dtype):
+    x = distinct(2, channels, 9, 8).to(dtype)
+    for pool in (
+        lambda t: F.max_pool2d(t, 3, 2, 1),
+        lambda t: F.max_pool2d(t, 2),
+        lambda t: F.avg_pool2d(t, 3, 2, 1),
+        lambda t: F.adaptive_avg_pool2d(t, 4),
+    ):
+        made = []
+        for lay in (torch.clone, last):
+            leaf = lay(x).detach().requires_grad_()
+            out = pool(leaf)
+            grad = (torch.arange(out.numel()) % 13 - 6).view(out.shape).to(dtype)
+            made.append((out.detach(), *torch.autograd.grad(out, leaf, lay(grad))))
+        for a, b in zip(*made, strict=True):
+            near = 1e-5 if dtype == torch.float32 else 1e-2
+            assert torch.allclose(a.float(), b.float(), rtol=near, atol=near)
+        assert made[1][1].is_contiguous(memory_format=torch.channels_last)

@@ -130,3 +130,18 @@ def test_antialias_differentiates():
         assert torch.autograd.gradcheck(
             lambda t, mode=mode: F.interpolate(t, size=(2, 6), mode=mode, antialias=True), (x,)
         )
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_resizing_keeps_channels_last(mode, dtype):
+    x = torch.randn(2, 5, 6, 7).to(dtype)
+    made = []
+    for seen in (x.clone(), x.contiguous(memory_format=torch.channels_last)):
+        leaf = seen.requires_grad_()
+        out = F.interpolate(leaf, size=(9, 4), mode=mode)
+        grad = (torch.arange(out.numel()) % 7 - 3).view(out.shape).to(dtype)
+        made.append((out.detach(), *torch.autograd.grad(out, leaf, grad)))
+    assert made[0][0].equal(made[1][0])
+    assert torch.allclose(made[0][1].float(), made[1][1].float(), rtol=1e-2, atol=1e-5)
+    assert made[1][0].is_contiguous(memory_format=torch.channels_last)
