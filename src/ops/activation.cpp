@@ -81,6 +81,11 @@ Tensor prelu_channels(const Tensor& self, const Tensor& weight) {
   return _prelu(self, self.dim() == 0 ? reshape(weight, {}) : weight);
 }
 
+// Of a backward operator: `inside` where its second argument lies between the limits.
+Expr between(Elementwise& e, Expr low, Expr high, Expr inside, Expr outside) {
+  return loop::select(e.in(1) > low, loop::select(e.in(1) < high, inside, outside), outside);
+}
+
 }  // namespace
 
 RUSHLIGHT_OPERATORS(activation) {
@@ -194,11 +199,24 @@ RUSHLIGHT_OPERATORS(activation) {
           [](Elementwise& e) { return loop::min(loop::max(e.in(0), e.scalar(1)), e.scalar(2)); })
       .gradient("self",
                 [](Gradient& g) {
-                  Tensor x = g.tensor(0);
-                  Tensor inside = logical_and(gt(x, g.scalar(1)), lt(x, g.scalar(2)));
-                  g.set(0, where(inside, g.grad(), Scalar(0)));
+                  g.set(0, hardtanh_backward(g.grad(), g.tensor(0), g.scalar(1), g.scalar(2)));
                 })
       .check(expect_not_bool);
+  op("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) "
+     "-> Tensor",
+     kInternal)
+      .doc("grad_output where self is between the limits, else 0.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        return between(e, e.scalar(2), e.scalar(3), e.in(0), zero(e));
+      });
+  op("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", kInternal)
+      .doc("The gradient of hardswish.")
+      .elementwise(Rule::Promote, [](Elementwise& e) {
+        const Expr three = loop::constant(3, e.dtype());
+        const Expr slope = e.in(0) * (e.in(1) / 3.0 + 0.5);
+        const Expr above = loop::select(e.in(1) > -three, e.in(0), zero(e));
+        return between(e, -three, three, slope, above);
+      });
   op("hardsigmoid(Tensor self) -> Tensor", kNN | kInplace | kOut)
       .doc("clamp(x / 6 + 1 / 2, 0, 1).")
       .elementwise(Rule::Promote,
@@ -221,13 +239,7 @@ RUSHLIGHT_OPERATORS(activation) {
                      Expr six = loop::constant(6, e.dtype());
                      return x * loop::min(loop::max(x + 3.0, zero(e)), six) / 6.0;
                    })
-      .gradient("self",
-                [](Gradient& g) {
-                  Tensor x = g.tensor(0);
-                  Tensor slope = mul(g.grad(), add(div(x, Scalar(3)), Scalar(0.5)));
-                  Tensor upper = where(lt(x, Scalar(3)), slope, g.grad());
-                  g.set(0, where(gt(x, Scalar(-3)), upper, Scalar(0)));
-                })
+      .gradient("self", [](Gradient& g) { g.set(0, hardswish_backward(g.grad(), g.tensor(0))); })
       .check(expect_floating);
   op("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", kFunction | kMethod | kOut)
       .doc("x where |x| > lambd, else 0.")

@@ -1,6 +1,7 @@
 // The negative log likelihood of classes.
 #include <rushlight/generated/functions.h>
 
+#include <algorithm>
 #include <atomic>
 #include <tuple>
 
@@ -73,14 +74,48 @@ void picked_costs_gradient(Gradient& g) {
   if (!g.has_grad(0)) {
     return;
   }
-  const auto rank = static_cast<int64_t>(g.sizes(0).size());
-  const int64_t dim = wrap_dim(g.integer(2), rank, "_picked_costs");
-  const Tensor target = g.tensor(1);
-  const Tensor ignored = eq(target, Scalar(g.integer(3)));
-  const Tensor source = masked_fill(neg(g.grad(0)), ignored, Scalar(0));
-  g.set(0,
-        scatter(zeros(g.sizes(0), g.grad(0).options()), dim,
-                unsqueeze(masked_fill(target, ignored, Scalar(0)), dim), unsqueeze(source, dim)));
+  g.set(0, _picked_costs_backward(g.grad(0), g.tensor(1), g.sizes(0), g.integer(2), g.integer(3)));
+}
+
+// Zeros but for minus each gradient at its target.
+Tensor spread_costs(const Tensor& grad, const Tensor& target, IntArrayRef sizes, int64_t given,
+                    int64_t ignored) {
+  const int64_t dim = wrap_dim(given, static_cast<int64_t>(sizes.size()), "nll_loss_backward");
+  const Tensor made = make_tensor(sizes, grad.dtype(), grad.device());
+  if (made.is_meta() || made.numel() == 0) {
+    return made;
+  }
+  const int64_t classes = made.size(dim);
+  int64_t inner = 1;
+  for (int64_t d = dim + 1; d < made.dim(); ++d) {
+    inner *= made.size(d);
+  }
+  const Tensor from = kernels::as_contiguous(grad);
+  const Tensor wanted = kernels::as_contiguous(target);
+  const auto* classes_of = wanted.data_ptr<int64_t>();
+  const int64_t size = classes * inner;
+  kernels::by_floating_dtype(grad.dtype(), "nll_loss", [&]<typename T>(T) {
+    const T* costs = static_cast<const T*>(from.data());
+    T* to = static_cast<T*>(made.data());
+    const int64_t grain = std::max<int64_t>(1, 32768 / size);
+    parallel_for(0, made.numel() / size, grain, [&](int64_t begin, int64_t end) {
+      std::fill(to + begin * size, to + end * size, T{});
+      for (int64_t i = begin * inner; i < end * inner; ++i) {
+        const int64_t at = classes_of[i];
+        if (at == ignored) {
+          continue;
+        }
+        if (at < 0 || at >= classes) {
+          fail(ErrorKind::Index, "nll_loss_backward", "Target ", at,
+               " is out of bounds: expected a class in [0, ", classes, ") or ignore_index ",
+               ignored);
+        }
+        to[(i / inner * classes + at) * inner + i % inner] =
+            kernels::store_value<T>(-kernels::load_value(costs[i]));
+      }
+    });
+  });
+  return made;
 }
 
 Tensor nll_loss_of(const Tensor& self, const Tensor& target, const Tensor& weight,
@@ -118,6 +153,16 @@ RUSHLIGHT_OPERATORS(loss_nll) {
       .doc("Minus the elements at the targets along dim, and the number of targets not ignored.")
       .kernel(picked_costs)
       .gradient("target", picked_costs_gradient);
+  op("_picked_costs_backward(Tensor grad_output, Tensor target, SymInt[] sizes, int dim, "
+     "int ignore_index) -> Tensor",
+     kInternal)
+      .doc("The gradient of _picked_costs.")
+      .kernel(spread_costs)
+      .gradient("target", [](Gradient& g) {
+        const auto [costs, count] =
+            _picked_costs(g.grad(), g.tensor(1), g.integer(3), g.integer(4));
+        g.set(0, costs);
+      });
   op("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
      "int ignore_index=-100) -> Tensor",
      kNN)

@@ -113,3 +113,16 @@ def test_gradients_of_nll_loss(reduction):
     loss = lambda x: F.nll_loss(x, target, reduction=reduction)  # noqa: E731
     assert torch.autograd.gradcheck(loss, (x,))
     assert torch.autograd.gradgradcheck(lambda x: loss(x) ** 2, (x,))
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (2, 3, 4, 5)])
+def test_gradient_of_ignored_targets_is_zero(shape):
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    target = torch.randint(0, shape[1], (shape[0], *shape[2:]))
+    target.view(-1)[1] = -7
+    run = lambda t: F.nll_loss(t, target, ignore_index=-7, reduction="sum")  # noqa: E731
+    (grad,) = torch.autograd.grad(run(x), x)
+    kept = F.one_hot(target.clamp(min=0), shape[1]).movedim(-1, 1) * (target != -7).unsqueeze(1)
+    assert grad.equal(-kept.double())
+    assert torch.autograd.gradcheck(run, (x,))
+    assert torch.autograd.gradgradcheck(lambda t: run(t * t), (x,))
