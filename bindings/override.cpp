@@ -144,10 +144,18 @@ Ref ask_mode(const Call& call) {
 }
 
 [[noreturn]] void fail_unhandled(const Call& call) {
-  const Ref name = owned(PyObject_Repr(call.function));
-  const Ref types = owned(PyObject_Repr(call.types.get()));
+  const Ref overrides = owned(PyImport_ImportModule("rushlight.overrides"));
+  Ref name = owned(PyObject_CallMethod(overrides.get(), "resolve_name", "O", call.function));
+  if (name.get() == Py_None) {
+    name = owned(PyObject_Repr(call.function));
+  }
+  std::string asked;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(call.types.get()); ++i) {
+    const Ref type = owned(PyObject_Repr(PyTuple_GET_ITEM(call.types.get(), i)));
+    asked += cat("\n\n  - tensor subclass ", message_text(type.get()));
+  }
   fail(ErrorKind::Type, "", "Multiple dispatch failed for '", message_text(name.get()),
-       "'; all __torch_function__ handlers returned NotImplemented: ", message_text(types.get()));
+       "'; all __torch_function__ handlers returned NotImplemented:", asked);
 }
 
 PyObject* dispatch(const Call& call, const std::vector<Ref>& objects) {

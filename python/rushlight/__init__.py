@@ -16,7 +16,10 @@ from rushlight import _C
 from rushlight import _tensor_legacy as _tensor_legacy  # gives Tensor methods of old programs
 from rushlight import _tensor_state as _tensor_state  # gives Tensor its methods for pickling
 from rushlight._C import *  # noqa: F403
+from rushlight._public import name_methods as _name_methods
 from rushlight._tensor import Tensor as Tensor
+
+_name_methods(Tensor)
 
 # Functions of the operator table. Names with a prefix have a module of their own.
 _OWN_MODULE = ("special_", "linalg_", "fft_")

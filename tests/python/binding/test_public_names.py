@@ -48,3 +48,8 @@ def test_top_level_classes():
 
 def test_gradients_of_convolutions_under_functional():
     assert torch.nn.functional.grad is importlib.import_module("rushlight.nn.grad")
+
+
+@pytest.mark.parametrize("name", ["split", "norm", "unique", "nonzero", "share_memory_", "new"])
+def test_methods_written_in_python_say_their_names(name: str) -> None:
+    assert getattr(torch.Tensor, name).__name__ == name

@@ -21,14 +21,6 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(
             self._infer_parameters, with_kwargs=True
         )
-        import warnings
-
-        warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or "
-            "functionality "
-            "can happen at any moment.",
-            stacklevel=2,
-        )
 
     def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
         for name, parameter in self._parameters.items():
