@@ -206,9 +206,9 @@ Value* emit_cosh(MathBuilder& m, Value* x) {
 // given in two parts. Small results come from exp(-s) - 1 without its one, so nothing cancels.
 Value* emit_erf(MathBuilder& m, Value* x) {
   Value* size = m.at_most(m.abs(x), 4);
-  Value* p = m.polynomial(
-      size, {-0x1.d09e1ep-25, 0x1.45f2fap-1, 0x1.a4fa4ap-4, -0x1.39ccap-6, -0x1.51684ep-13,
-             0x1.b52048p-10, -0x1.4bebcp-11, 0x1.edb5cep-14, -0x1.36d674p-17});
+  Value* p =
+      m.horner(size, {-0x1.d09e1ep-25, 0x1.45f2fap-1, 0x1.a4fa4ap-4, -0x1.39ccap-6, -0x1.51684ep-13,
+                      0x1.b52048p-10, -0x1.4bebcp-11, 0x1.edb5cep-14, -0x1.36d674p-17});
   Value* s = m.b.CreateFNeg(m.fma(size, m.c(0x1.20dd76p+0), m.mul(size, p)));
   Split n = nearest(m, s, m.c(kLog2e));
   Value* power = power_of_two(m, n.exponent);

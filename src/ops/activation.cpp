@@ -24,7 +24,8 @@ Expr gelu_body(Elementwise& e) {
   Expr x = e.in(0);
   std::string_view form = e.text(1);
   if (form == "none") {
-    return x * 0.5 * (1.0 + loop::erf(x * kInverseSqrt2));
+    Expr half = x * 0.5;
+    return loop::fma(half, loop::erf(x * kInverseSqrt2), half);
   }
   if (form == "tanh") {
     Expr inner = (x + x * x * x * 0.044715) * kSqrt2OverPi;
