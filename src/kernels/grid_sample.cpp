@@ -1,5 +1,6 @@
 #include "kernels/grid_sample.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "kernels/grid_corners.h"
@@ -95,7 +96,10 @@ void scatter(T* made, const T* grad, const Sampling<T>& s, Order order, Weights&
       }
     }
   };
-  const int64_t group = std::max<int64_t>(1, s.channels / 8);  // channels that share a table
+  // Channels that share a table: as many as leave work for all threads.
+  const int64_t wanted = std::clamp<int64_t>(4 * num_threads() / std::max<int64_t>(1, s.batch), 1,
+                                             std::max<int64_t>(1, s.channels));
+  const int64_t group = std::max<int64_t>(1, (s.channels + wanted - 1) / wanted);
   const int64_t groups = (s.channels + group - 1) / group;
   parallel_for(0, s.batch * groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -116,6 +120,28 @@ void add_by_coordinate(T* sums, const T* grad, const T* image, const Corners<T>&
     const T* given = grad + c * s.samples + first;
     for (int64_t p = 0; p < count; ++p) {
       sums[p] += line[p] * given[p];
+    }
+  }
+}
+
+constexpr int kMostDims = 3;
+
+// What corner `k` adds to the gradient by each coordinate: its slopes times the sum over channels
+// of grad times the element there, which is read once for all coordinates.
+template <typename T>
+void add_corner(T (&sums)[kMostDims][kSampleBlock], const T* grad, const T* image,
+                const Corners<T>& corners, int k, const Sampling<T>& s, int64_t count) {
+  const int32_t* offset = corners.offset.data() + Corners<T>::at(k);
+  T products[kSampleBlock] = {};
+  for (int64_t c = 0; c < s.channels; ++c) {
+    grid_lines<T>().sample(products, image + c * s.plane, offset, grad + c * s.samples,
+                           kSampleBlock, 1, count, true);
+  }
+  for (int d = 0; d < corners.dims(); ++d) {
+    const T* slopes = corners.slopes(d) + Corners<T>::at(k);
+    for (int64_t p = 0; p < count; ++p) {
+      const T part = slopes[p] * products[p];
+      sums[d][p] += offset[p] >= 0 ? part : T{0};
     }
   }
 }
@@ -226,12 +252,14 @@ void grid_sample_gradient(const Tensor& by_planes, const Tensor& by_grid, const 
     const int dims = static_cast<int>(s.dims);
     for_blocks(s, Order::Slopes,
                [&](const Corners<T>& corners, int64_t n, int64_t first, int64_t count) {
-                 for (int d = 0; d < dims; ++d) {
-                   T sums[kSampleBlock] = {};
-                   add_by_coordinate(sums, given + n * s.channels * s.samples, s.image(n), corners,
-                                     corners.slopes(d), s, first, count);
-                   for (int64_t p = 0; p < count; ++p) {
-                     made[(n * s.samples + first + p) * dims + d] = sums[p];
+                 T sums[kMostDims][kSampleBlock] = {};
+                 const T* of_image = given + n * s.channels * s.samples + first;
+                 for (int k = 0; k < corners.count(); ++k) {
+                   add_corner(sums, of_image, s.image(n), corners, k, s, count);
+                 }
+                 for (int64_t p = 0; p < count; ++p) {
+                   for (int d = 0; d < dims; ++d) {
+                     made[(n * s.samples + first + p) * dims + d] = sums[d][p];
                    }
                  }
                });
