@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -145,14 +146,112 @@ void run_bands(const Iteration& space, int turned) {
   });
 }
 
+constexpr int64_t kMostPlanes = 4;
+constexpr int64_t kPlanePart = 8192;  // elements of a plane for a task
+
+// planes[p * apart + i] = pixels[i * kPlanes + p], or back.
+template <int kPlanes, typename T>
+void split_planes(T* planes, int64_t apart, const T* pixels, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int p = 0; p < kPlanes; ++p) {
+      planes[p * apart + i] = pixels[i * kPlanes + p];
+    }
+  }
+}
+
+template <int kPlanes, typename T>
+void join_planes(T* pixels, const T* planes, int64_t apart, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int p = 0; p < kPlanes; ++p) {
+      pixels[i * kPlanes + p] = planes[p * apart + i];
+    }
+  }
+}
+
+// Images of few planes, whose pixels lie together on one side and planes on the other: dimension
+// `plane` counts the planes, `pixel` the pixels.
+template <typename T>
+void copy_planes(const Iteration& space, int plane, int pixel, bool joins) {
+  const Operand& to = space.operands[0];
+  const Operand& from = space.operands[1];
+  const int64_t pixels = space.sizes[pixel];
+  const int64_t parts = (pixels + kPlanePart - 1) / kPlanePart;
+  int64_t outer = 1;
+  for (int d = 0; d < space.rank; ++d) {
+    outer *= d == plane || d == pixel ? 1 : space.sizes[d];
+  }
+  const auto by_planes = [&]<int kPlanes>(std::integral_constant<int, kPlanes>) {
+    parallel_for(0, outer * parts, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = task % parts * kPlanePart;
+        int64_t at = task / parts;
+        int64_t to_offset = first * to.strides[pixel];
+        int64_t from_offset = first * from.strides[pixel];
+        for (int d = space.rank - 1; d >= 0; --d) {
+          if (d != plane && d != pixel) {
+            to_offset += at % space.sizes[d] * to.strides[d];
+            from_offset += at % space.sizes[d] * from.strides[d];
+            at /= space.sizes[d];
+          }
+        }
+        T* target = reinterpret_cast<T*>(to.data) + to_offset;
+        const T* source = reinterpret_cast<const T*>(from.data) + from_offset;
+        const int64_t count = std::min(kPlanePart, pixels - first);
+        if (joins) {
+          join_planes<kPlanes>(target, source, from.strides[plane], count);
+        } else {
+          split_planes<kPlanes>(target, to.strides[plane], source, count);
+        }
+      }
+    });
+  };
+  switch (space.sizes[plane]) {
+    case 2:
+      return by_planes(std::integral_constant<int, 2>{});
+    case 3:
+      return by_planes(std::integral_constant<int, 3>{});
+    default:
+      return by_planes(std::integral_constant<int, 4>{});
+  }
+}
+
+// Finds two dimensions of which one counts planes: next to each other on one side, and far on the
+// other.
+bool copy_few_planes(const Iteration& space) {
+  const int inner = space.rank - 1;
+  const Operand& to = space.operands[0];
+  const Operand& from = space.operands[1];
+  for (int d = 0; d < inner; ++d) {
+    const bool joins = from.strides[d] == 1;
+    const int plane = joins && space.sizes[inner] <= kMostPlanes ? inner : d;
+    const int pixel = plane == d ? inner : d;
+    const int64_t planes = space.sizes[plane];
+    const Operand& together = plane == inner ? to : from;
+    if (planes < 2 || planes > kMostPlanes || space.sizes[pixel] < 64 ||
+        together.strides[plane] != 1 || together.strides[pixel] != planes ||
+        (plane == inner ? from : to).strides[pixel] != 1) {
+      continue;
+    }
+    by_element_size(to.element_size,
+                    [&]<typename T>(T) { copy_planes<T>(space, plane, pixel, plane == inner); });
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool copy_transposed(const Iteration& space) {
   const int inner = space.rank - 1;
   const Operand& to = space.operands[0];
   const Operand& from = space.operands[1];
-  if (space.numel < 4096 || to.strides[inner] != 1 || from.strides[inner] <= 1 ||
-      space.sizes[inner] < 8) {
+  if (space.numel < 4096 || to.strides[inner] != 1 || from.strides[inner] <= 1) {
+    return false;
+  }
+  if (copy_few_planes(space)) {
+    return true;
+  }
+  if (space.sizes[inner] < 8) {
     return false;
   }
   for (int d = 0; d < inner; ++d) {
