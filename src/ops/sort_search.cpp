@@ -40,6 +40,38 @@ int64_t search(const T* ordered, const int64_t* sorter, int64_t count, T value, 
   return low;
 }
 
+// The same for values [begin, end) of ordered rows of `count`, `width` values to each. Which half
+// it will be cannot be foreseen: without branches, several searches are under way at a time. Rows
+// that end in NaN are not in order for what compares with them.
+template <bool right, typename T>
+void search_rows(const T* ordered, int64_t count, int64_t width, const T* values, int64_t begin,
+                 int64_t end, int64_t* made) {
+  while (begin < end) {
+    const int64_t row = begin / width;
+    const T* line = ordered + row * count;
+    const int64_t stop = std::min(end, (row + 1) * width);
+    const bool plain = count == 0 || kernels::is_nan(line[count - 1]);
+    for (; begin < stop; ++begin) {
+      if (plain) {
+        made[begin] = search(line, nullptr, count, values[begin], right);
+        continue;
+      }
+      const auto wanted = kernels::load_value(values[begin]);
+      const auto before = [&](const T* place) {
+        const auto at = kernels::load_value(*place);
+        return right ? !(at > wanted) : !(at >= wanted);
+      };
+      const T* low = line;
+      for (int64_t left = count; left > 1;) {
+        const int64_t half = left / 2;
+        low += before(low + half - 1) ? half : 0;
+        left -= half;
+      }
+      made[begin] = low - line + (before(low) ? 1 : 0);
+    }
+  }
+}
+
 bool search_side(bool right, std::optional<std::string_view> side) {
   if (!side) {
     return right;
@@ -118,12 +150,16 @@ Tensor search_all(const Tensor& sequence, const Tensor& values, bool out_int32, 
     auto* to = made.data_ptr<int64_t>();
     kernels::by_real_dtype(dtype, "searchsorted", [&]<typename T>(T) {
       const T* from = static_cast<const T*>(wanted.data());
+      const T* lines = static_cast<const T*>(ordered.data());
       parallel_for(0, made.numel(), 2048, [&](int64_t begin, int64_t end) {
+        if (!given.defined()) {
+          const auto rows = right ? search_rows<true, T> : search_rows<false, T>;
+          return rows(lines, length, width, from, begin, end, to);
+        }
         for (int64_t i = begin; i < end; ++i) {
           const int64_t row = i / width;
-          to[i] = search(static_cast<const T*>(ordered.data()) + row * length,
-                         given.defined() ? given.data_ptr<int64_t>() + row * length : nullptr,
-                         length, from[i], right);
+          to[i] = search(lines + row * length, given.data_ptr<int64_t>() + row * length, length,
+                         from[i], right);
         }
       });
     });

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/copy.h"
@@ -70,11 +72,62 @@ std::vector<int64_t> plain_order(int64_t count) {
   return order;
 }
 
+// Whole numbers that lie near each other are looked up in a table of their counts: no order is
+// needed. Undefined where they are too far apart for that to pay.
+template <typename T>
+Triple unique_by_table(const Tensor& flat, IntArrayRef sizes, bool inverse, bool counts) {
+  constexpr uint64_t kLeast = 1 << 12;
+  const T* values = static_cast<const T*>(flat.data());
+  const int64_t total = flat.numel();
+  const auto [low, high] = std::minmax_element(values, values + total);
+  const auto low_bits = static_cast<uint64_t>(*low);
+  const uint64_t range = static_cast<uint64_t>(*high) - low_bits;
+  if (range >= std::max(kLeast, 2 * static_cast<uint64_t>(total))) {
+    return {};
+  }
+  const auto place = [&](T value) {
+    return static_cast<size_t>(static_cast<uint64_t>(value) - low_bits);
+  };
+  std::vector<int64_t> table(static_cast<size_t>(range) + 1);
+  for (int64_t i = 0; i < total; ++i) {
+    ++table[place(values[i])];
+  }
+  std::vector<int64_t> numbers;
+  std::vector<int64_t> found;  // their counts
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (table[i] != 0) {
+      numbers.push_back(static_cast<int64_t>(low_bits + i));
+      found.push_back(std::exchange(table[i], static_cast<int64_t>(found.size())));
+    }
+  }
+  const Tensor distinct = make_tensor({static_cast<int64_t>(numbers.size())}, flat.dtype());
+  std::transform(numbers.begin(), numbers.end(), static_cast<T*>(distinct.data()),
+                 [](int64_t number) { return static_cast<T>(number); });
+  Tensor where = nothing();
+  if (inverse) {
+    where = make_tensor(sizes, DType::Int64);
+    std::transform(values, values + total, where.data_ptr<int64_t>(),
+                   [&](T value) { return table[place(value)]; });
+  }
+  return {distinct, where, counts ? int_tensor(found) : nothing()};
+}
+
 // Distinct elements of the flattened tensor, of all or of neighbours only. NaN equals nothing.
 Triple unique_elements(const Tensor& self, bool neighbours, bool inverse, bool counts,
                        std::string_view op) {
   refuse_meta(self, op);
   const Tensor flat = kernels::as_contiguous(kernels::as_truths(self));
+  if (!neighbours && self.numel() != 0) {
+    Triple made;
+    kernels::by_real_dtype(self.dtype(), op, [&]<typename T>(T) {
+      if constexpr (std::is_integral_v<T>) {
+        made = unique_by_table<T>(flat, self.sizes(), inverse, counts);
+      }
+    });
+    if (std::get<0>(made).defined()) {
+      return made;
+    }
+  }
   std::vector<int64_t> order = plain_order(self.numel());
   if (!neighbours && self.numel() != 0) {
     const Tensor sorted = make_tensor({1, self.numel()}, DType::Int64);

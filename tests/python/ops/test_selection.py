@@ -1,5 +1,6 @@
 """The first and the middle of rows in order: what a stable sort of them gives."""
 
+import numpy
 import pytest
 import rushlight as torch
 
@@ -62,3 +63,42 @@ def test_rows_of_a_matrix():
     assert torch.equal(found.values, order.values[:, :6])
     assert torch.equal(found.indices, order.indices[:, :6])
     assert torch.equal(x.median(1).values, order.values[:, 2500])
+
+
+WHOLE = ["bool", "uint8", "int8", "int16", "int32", "int64"]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("high", [2, 100, 2**62])
+def test_distinct_whole_numbers(name, high):
+    torch.manual_seed(high)
+    dtype = getattr(torch, name)
+    for count in (1, 7, 5000):
+        x = torch.randint(-high, high, (count,)).to(dtype).view(-1, 1)
+        expected = numpy.unique(x.numpy(), return_inverse=True, return_counts=True)
+        made = torch.unique(x, return_inverse=True, return_counts=True)
+        assert made[0].dtype == dtype and made[1].shape == x.shape
+        for part, known in zip(made, expected, strict=True):
+            assert part.flatten().tolist() == known.flatten().tolist()
+        assert torch.equal(torch.unique(x), made[0])
+    ends = torch.tensor([2**63 - 1, -(2**63), 0, -1])
+    assert torch.unique(ends).tolist() == [-(2**63), -1, 0, 2**63 - 1]
+    assert torch.unique(ends[:2] // 2**62).tolist() == [-2, 1]
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "bfloat16", "int64", "uint8"])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 64, 1000])
+def test_places_in_ordered_rows(name, count):
+    torch.manual_seed(count)
+    dtype = getattr(torch, name)
+    rows = torch.randint(0, 50, (3, count)).to(dtype).sort(1).values
+    values = torch.randint(-1, 52, (3, 40)).to(dtype)
+    for side in ("left", "right"):
+        made = torch.searchsorted(rows, values, side=side)
+        for row, line, found in zip(rows, values, made, strict=True):
+            known = numpy.searchsorted(row.float().numpy(), line.float().numpy(), side)
+            assert found.tolist() == known.tolist()
+            assert torch.equal(torch.bucketize(line, row, right=side == "right"), found)
+    if dtype.is_floating_point and count > 1:
+        rows[:, -1] = NAN
+        assert torch.searchsorted(rows, torch.full((3, 1), NAN, dtype=dtype)).unique() == count
