@@ -29,10 +29,19 @@ void solve_columns(int64_t n, int64_t count, const T* l, bool unit, Strided<T> b
   for (int64_t at = 0; at < count; at += kWide) {
     const int64_t width = std::min(kWide, count - at);
     const Strided<T> part = b.at(0, at);
-    if (b.rows == 1) {
-      vector_ops<T>().load_panel(n, width, part.data, b.columns, panel);
+    if (b.rows == 1 || b.rows == -1) {
+      // Of an upper triangle the last row is the first: turned about in the panel.
+      T* first = b.rows == 1 ? part.data : part.data - (n - 1);
+      const auto turn = [&] {
+        for (int64_t i = 0; b.rows < 0 && i < n / 2; ++i) {
+          std::swap_ranges(panel + i * kWide, panel + (i + 1) * kWide, panel + (n - 1 - i) * kWide);
+        }
+      };
+      vector_ops<T>().load_panel(n, width, first, b.columns, panel);
+      turn();
       vector_ops<T>().solve(n, l, unit, panel);
-      vector_ops<T>().store_panel(n, width, panel, part.data, b.columns);
+      turn();
+      vector_ops<T>().store_panel(n, width, panel, first, b.columns);
       continue;
     }
     for (int64_t i = 0; i < n; ++i) {

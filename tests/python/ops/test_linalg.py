@@ -213,3 +213,31 @@ def test_gradients_of_cross_products():
     b = matrix(1, 3).requires_grad_()
     assert torch.autograd.gradcheck(torch.linalg.cross, (a, b))
     assert torch.autograd.gradgradcheck(torch.linalg.cross, (a, b))
+
+
+@pytest.mark.parametrize("n", [3, 8, 9, 20, 40])
+def test_pivots_are_the_first_of_the_largest_and_numbers_that_are_none(n):
+    a = torch.ones(n, n, dtype=torch.float64)
+    a[n // 2, 0] = -1.0  # as large as the others, and later
+    assert torch.linalg.lu_factor_ex(a).pivots[0] == 1
+    a[n - 1, 0] = -2.0
+    assert torch.linalg.lu_factor_ex(a).pivots[0] == n
+    a[1, 0] = float("nan")
+    a[2, 0] = float("nan")
+    assert torch.linalg.lu_factor_ex(a).pivots[0] == 2
+
+
+@pytest.mark.parametrize("count", [3, 4, 15, 33])
+@pytest.mark.parametrize("n", [5, 31, 32, 33, 100])
+def test_triangular_systems_of_every_layout(n, count):
+    torch.manual_seed(n)
+    for dtype in (torch.float32, torch.float64, torch.complex128):
+        a = torch.randn(n, n, dtype=dtype) / n + torch.eye(n, dtype=dtype) * 2
+        b = torch.randn(n, count, dtype=dtype)
+        for upper in (False, True):
+            triangle = a.triu() if upper else a.tril()
+            for right in (b, b.t().contiguous().t(), b.flip(0)):
+                x = torch.linalg.solve_triangular(triangle, right, upper=upper)
+                assert torch.allclose(triangle @ x, right, atol=1e-5)
+            x = torch.linalg.solve_triangular(triangle, b.t(), upper=upper, left=False)
+            assert torch.allclose(x @ triangle, b.t(), atol=1e-5)
