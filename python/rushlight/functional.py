@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 
 from rushlight import _C
@@ -49,6 +50,8 @@ def einsum(equation: str | Tensor, *operands: object) -> Tensor:
     """Sums products of the operands over the labels that the equation leaves out.
 
     `einsum("ij,jk->ik", a, b)`, or operands and labels in turn: `einsum(a, [0, 1], b, [1, 2])`.
+    Products go from left to right, or as the package opt_einsum says where it is installed
+    (`backends.opt_einsum`).
     """
     if not isinstance(equation, str):
         equation, operands = _equation_of((equation, *operands))
@@ -56,7 +59,14 @@ def einsum(equation: str | Tensor, *operands: object) -> Tensor:
         operands = tuple(operands[0])
     if _C._has_torch_function(operands):
         return _C._handle_torch_function(einsum, operands, (equation, *operands), {})
-    return _table.einsum(equation, list(operands))
+    path = None
+    if len(operands) > 2:
+        path = importlib.import_module("rushlight.backends.opt_einsum").contraction_path(
+            equation, operands
+        )
+    if path is None:
+        return _table.einsum(equation, list(operands))
+    return _table.einsum(equation, list(operands), path=path)
 
 
 def _equation_of(given: tuple) -> tuple[str, tuple]:

@@ -316,12 +316,42 @@ Tensor contract(Tensor a, Tensor b, const IntList& sum_dims) {
   return permute(reshape(product, shape), inverse);
 }
 
+// Contracts by pairs: `path` names two places of the list at a time, whose product goes to its end.
+Tensor contract_along(IntArrayRef path, std::vector<Tensor> list, int64_t first_summed) {
+  const int64_t rank = list[0].dim();
+  if (path.size() != 2 * (list.size() - 1)) {
+    fail(ErrorKind::Runtime, "einsum",
+         "einsum(): expected contraction path given in path parameter to have size ",
+         2 * (list.size() - 1), " but got ", path.size());
+  }
+  for (size_t step = 0; step < path.size(); step += 2) {
+    const auto [low, high] = std::minmax({path[step], path[step + 1]});
+    if (low < 0 || low == high || high >= static_cast<int64_t>(list.size())) {
+      fail(ErrorKind::Runtime, "einsum", "einsum(): invalid contraction (", path[step], ", ",
+           path[step + 1], "): the operands left are ", list.size());
+    }
+    Tensor first = list[static_cast<size_t>(low)];
+    Tensor second = list[static_cast<size_t>(high)];
+    list.erase(list.begin() + high);
+    list.erase(list.begin() + low);
+    IntList dims;
+    for (int64_t dim = first_summed; dim < rank; ++dim) {
+      const auto at = static_cast<size_t>(dim);
+      auto alone = [&](const Tensor& other) { return other.sizes()[at] == 1; };
+      if (std::all_of(list.begin(), list.end(), alone)) {
+        dims.push_back(dim);
+      }
+    }
+    list.push_back(contract(first, second, dims));
+  }
+  return list[0];
+}
+
 Tensor einsum_of(std::string_view text, const TensorList& operands,
                  std::optional<IntArrayRef> path) {
   if (operands.empty()) {
     fail(ErrorKind::Runtime, "einsum", "einsum(): must provide at least one operand");
   }
-  (void)path;  // an order of contraction only: the result is the same
   Equation equation = parse_equation(text, operands.size());
   Aligned aligned = Aligner(equation, operands).align(operands);
   std::vector<Tensor>& list = aligned.operands;
@@ -339,8 +369,10 @@ Tensor einsum_of(std::string_view text, const TensorList& operands,
     }
     return last;
   };
-  Tensor total = list[0];
-  for (size_t i = 0; i < list.size(); ++i) {
+  const bool ordered = path && list.size() > 1;
+  Tensor total =
+      ordered ? contract_along(*path, list, static_cast<int64_t>(aligned.output_rank)) : list[0];
+  for (size_t i = 0; i < list.size() && !ordered; ++i) {
     IntList dims;
     for (auto dim = static_cast<int64_t>(aligned.output_rank); dim < rank; ++dim) {
       if (last_use(dim) == i) {

@@ -166,11 +166,9 @@ def test_three_parts_are_as_near_as_f32():
 
 def test_libraries_that_are_not_used():
     backends = torch.backends
-    for name in ("mkl", "mkldnn", "openmp", "mps", "nnpack", "kleidiai", "opt_einsum"):
+    for name in ("mkl", "mkldnn", "openmp", "mps", "nnpack", "kleidiai"):
         assert getattr(backends, name).is_available() is False
     assert backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
-    with pytest.raises(ValueError, match="left to right"):
-        backends.opt_einsum.enabled = True
     with pytest.raises(RuntimeError, match="no quantised operators"):
         backends.quantized.engine = "fbgemm"
     with pytest.raises(RuntimeError, match="without MKL"), backends.mkl.verbose(1):
