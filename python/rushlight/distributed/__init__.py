@@ -7,14 +7,58 @@ processes raises the error that PyTorch raises before `init_process_group`.
 from __future__ import annotations
 
 import enum
+import importlib
+from datetime import timedelta
 from typing import Any, NoReturn
 
+from rushlight.distributed._absent import define, no_group
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+
 __all__ = [
-    "ReduceOp", "barrier", "destroy_process_group", "get_backend", "get_rank", "get_world_size",
-    "init_process_group", "is_available", "is_backend_available", "is_gloo_available",
-    "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
-    "is_ucc_available", "is_xccl_available",
+    "Backend", "DeviceMesh", "GroupMember", "ReduceOp", "default_pg_timeout",
+    "destroy_process_group", "group", "init_device_mesh", "init_process_group", "is_available",
+    "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
+    "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available",
 ]  # fmt: skip
+__all__ += define(
+    globals(),
+    "all_gather all_gather_coalesced all_gather_into_tensor all_gather_object all_reduce "
+    "all_reduce_coalesced all_to_all all_to_all_single barrier batch_isend_irecv broadcast "
+    "broadcast_object_list gather gather_object get_backend get_backend_config get_global_rank "
+    "get_group_rank get_process_group_ranks get_rank get_world_size irecv isend "
+    "monitored_barrier new_group new_subgroups new_subgroups_by_enumeration recv "
+    "recv_object_list reduce reduce_scatter reduce_scatter_tensor rendezvous scatter "
+    "scatter_object_list send send_object_list split_group",
+    "FileStore HashStore P2POp PrefixStore ProcessGroup Store TCPStore Work",
+)
+
+default_pg_timeout = timedelta(minutes=30)
+
+
+class Backend(str):
+    """The name of a back end, in small letters."""
+
+    UNDEFINED = "undefined"
+    GLOO = "gloo"
+    NCCL = "nccl"
+    UCC = "ucc"
+    MPI = "mpi"
+    XCCL = "xccl"
+
+    def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish: {name}")
+        return super().__new__(cls, name.lower())
+
+
+class GroupMember:
+    """Who belongs to a group: there is none, so WORLD is None."""
+
+    WORLD = None
+    NON_GROUP_MEMBER = -100
+
+
+group = GroupMember
 
 
 class ReduceOp:
@@ -97,33 +141,12 @@ def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) ->
     )
 
 
-def _no_group(name: str) -> NoReturn:
-    raise ValueError(
-        "Default process group has not been initialized, please make sure to call "
-        f"init_process_group. ({name}: Rushlight was built without distributed training)"
-    )
-
-
-def get_rank(group: Any = None) -> int:
-    """Raises ValueError: there is no group of processes."""
-    _no_group("get_rank")
-
-
-def get_world_size(group: Any = None) -> int:
-    """Raises ValueError: there is no group of processes."""
-    _no_group("get_world_size")
-
-
-def get_backend(group: Any = None) -> str:
-    """Raises ValueError: there is no group of processes."""
-    _no_group("get_backend")
-
-
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> None:
-    """Raises ValueError: there is no group of processes."""
-    _no_group("barrier")
-
-
 def destroy_process_group(group: Any = None) -> None:
     """Raises ValueError: there is no group of processes."""
-    _no_group("destroy_process_group")
+    no_group("destroy_process_group")
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("distributed_c10d", "fsdp", "nn", "rpc", "tensor"):
+        return importlib.import_module(f"rushlight.distributed.{name}")
+    raise AttributeError(f"module 'rushlight.distributed' has no attribute '{name}'")
