@@ -31,6 +31,7 @@ globals().update(
     }
 )
 
+_PACKAGE = __name__  # which changes where the package goes by the name torch
 torch = _sys.modules[__name__]  # as PyTorch, which imports itself
 e = _math.e
 pi = _math.pi
@@ -45,6 +46,8 @@ _LAZY = {
     "_higher_order_ops": ("cond", "while_loop"),
     "_data": ("asarray", "from_dlpack", "from_file"),
     "_ops": ("Tag",),
+    "jit": ("ScriptModule",),
+    "_file_reader": ("PyTorchFileReader",),
     "_legacy": (
         "AcceleratorError",
         "DisableTorchFunction",
@@ -52,6 +55,7 @@ _LAZY = {
         "FatalError",
         "JITException",
         "Storage",
+        "TensorType",
         "_assert",
         "_assert_async",
         "_check",
@@ -63,6 +67,8 @@ _LAZY = {
         "_check_type",
         "_check_value",
         "_check_with",
+        "_convert_indices_from_coo_to_csr",
+        "_convert_indices_from_csr_to_coo",
         "_shape_as_tensor",
         "chain_matmul",
         "compiled_with_cxx11_abi",
@@ -223,10 +229,10 @@ _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 def _find(name: str) -> object:
     if name.startswith("_foreach_"):
-        return getattr(_importlib.import_module(f"{__name__}._foreach"), name)
+        return getattr(_importlib.import_module(f"{_PACKAGE}._foreach"), name)
     if name in _HOME:
-        return getattr(_importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    full_name = f"{__name__}.{name}"
+        return getattr(_importlib.import_module(f"{_PACKAGE}.{_HOME[name]}"), name)
+    full_name = f"{_PACKAGE}.{name}"
     special = name.startswith("__") and name not in ("__config__", "__future__")
     if special or _importlib_util.find_spec(full_name) is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

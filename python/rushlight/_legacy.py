@@ -29,6 +29,26 @@ class JITException(Exception):
     """An error of a program that was compiled by jit."""
 
 
+class TensorType:
+    """The type of tensors in annotations of programs for jit."""
+
+    @staticmethod
+    def get() -> TensorType:
+        """The type of any tensor."""
+        return _ANY_TENSOR
+
+    @property
+    def annotation_str(self) -> str:
+        """The type as source says it."""
+        return "Tensor"
+
+    def __repr__(self) -> str:
+        return "Tensor"
+
+
+_ANY_TENSOR = TensorType()
+
+
 def compiled_with_cxx11_abi() -> bool:
     """Whether the library was built with the C++11 ABI: always."""
     return True
@@ -302,3 +322,21 @@ def _check_tensor_all_with(error_type: type, cond: Any, message: Any = None) -> 
 def _check_tensor_all(cond: Any, message: Any = None) -> None:
     """A RuntimeError, unless all elements of a bool tensor hold."""
     _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _convert_indices_from_coo_to_csr(
+    input: Tensor, size: int, *, out_int32: bool = False
+) -> Tensor:
+    """Where each of `size` rows begins in sorted row numbers (N,), and N itself: (size + 1,)."""
+    starts = torch.zeros(size + 1, dtype=torch.int32 if out_int32 else torch.int64)
+    starts[1:] = torch.bincount(input, minlength=size).cumsum(0)
+    return starts
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """Row and column of each element, (2, N), from where rows begin; transposed, column and row."""
+    rows = torch.repeat_interleave(crow_indices.diff())
+    pair = (col_indices, rows) if transpose else (rows, col_indices)
+    return torch.stack([part.to(torch.int32 if out_int32 else torch.int64) for part in pair])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import importlib
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -239,6 +240,8 @@ class _Namespace:
             return packet
         from rushlight._library import python_ops
 
+        if name.startswith("_foreach_"):
+            importlib.import_module("rushlight._library.foreach_ops")
         registry = python_ops.registry  # may change: not kept
         return registry.packet(self._name, name)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rushlight import _C
+from rushlight._C import Tensor
 
 _NO_LIMIT = 2**62
 
@@ -84,3 +86,27 @@ def printoptions(**kwargs: object) -> Iterator[None]:
         yield
     finally:
         set_printoptions(**saved)
+
+
+_SUFFIX = re.compile(r"(,\s+\w+=.*)?\)\Z", re.DOTALL)
+
+
+def _tensor_str(self: Tensor, indent: int) -> str:
+    """The elements as a tensor prints them; lines after the first begin with `indent` spaces."""
+    text = _C._tensor_text(self.detach(), "x" * (indent - 1))
+    text = _SUFFIX.sub("", text[max(indent, 1) :])
+    return text if indent else text.replace("\n ", "\n")
+
+
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    """A text and what comes after a comma each, wrapped into lines, and the closing bracket."""
+    used = len(tensor_str) - tensor_str.rfind("\n") + 1
+    for suffix in suffixes:
+        if force_newline or used + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            tensor_str += ",\n" + " " * indent + suffix
+            used = indent + len(suffix)
+            force_newline = False
+        else:
+            tensor_str += f", {suffix}"
+            used += len(suffix) + 2
+    return tensor_str + ")"

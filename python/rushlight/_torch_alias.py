@@ -65,8 +65,9 @@ class TorchFinder(importlib.abc.MetaPathFinder):
         )
 
 
-def _show_version(version: str) -> None:
+def _show(name: str, version: str) -> None:
     package = importlib.import_module(_PACKAGE)
+    package.__name__ = name
     versions = importlib.import_module(f"{_PACKAGE}.torch_version")
     package.__version__ = versions.__version__ = versions.TorchVersion(version)
 
@@ -75,7 +76,7 @@ def install() -> None:
     """From now on `import torch` imports this package.
 
     Its `__version__` is then that of the PyTorch whose interface it has, since programs choose
-    what they do by it.
+    what they do by it, and its `__name__` is "torch", with which paths of names begin.
     """
     if any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
         return
@@ -83,13 +84,13 @@ def install() -> None:
     if loaded is not None and loaded.__name__ != _PACKAGE:
         raise ImportError("torch was imported before rushlight could take its name")
     sys.meta_path.insert(0, TorchFinder())
-    _show_version(importlib.import_module("rushlight.version").torch_interface)
+    _show(_ALIAS, importlib.import_module("rushlight.version").torch_interface)
 
 
 def uninstall() -> None:
     """Takes the finder away, and the modules that were imported through it."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, TorchFinder)]
-    _show_version(importlib.import_module("rushlight.version").__version__)
+    _show(_PACKAGE, importlib.import_module("rushlight.version").__version__)
     for name in [name for name in sys.modules if _own_name(name) is not None]:
         if sys.modules[name].__name__.partition(".")[0] == _PACKAGE:
             del sys.modules[name]

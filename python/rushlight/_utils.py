@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 import rushlight as torch
 from rushlight import _C
@@ -92,3 +93,17 @@ def _get_device_module(device_type: str):
 def _element_size(dtype: torch.dtype) -> int:
     """How many bytes an element takes."""
     return dtype.itemsize
+
+
+def _flatten_dense_tensors(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
+    """The elements of all tensors in one vector, in their order; tensors of one dtype."""
+    return torch.cat([tensor.contiguous().view(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(
+    flat: torch.Tensor, tensors: Iterable[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    """Parts of a vector, in the shapes of these tensors; views of it."""
+    shapes = [tensor.shape for tensor in tensors]
+    parts = flat.split([shape.numel() for shape in shapes])
+    return tuple(part.view(shape) for part, shape in zip(parts, shapes, strict=True))

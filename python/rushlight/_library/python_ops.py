@@ -28,6 +28,16 @@ def _check(holds: Any, message: str = "Expected Tensor with single nonzero value
         raise RuntimeError(message)
 
 
+def _pin(tensor: Tensor, device: Any = None) -> Tensor:
+    return tensor.pin_memory(device)
+
+
+def _reduce_rows(tensor: Tensor, other: Tensor, reduce: str) -> Any:
+    raise RuntimeError(
+        f"_sparse_mm_reduce_impl: Expected self to be a sparse CSR tensor, got {tensor.layout}"
+    )
+
+
 _define("_local_scalar_dense(Tensor self) -> Scalar", _read)
 _define("item(Tensor self) -> Scalar", _read)
 _define("is_nonzero(Tensor self) -> bool", lambda tensor: bool(_read(tensor)))
@@ -42,3 +52,13 @@ _define("sym_size.int(Tensor self, int dim) -> SymInt", lambda tensor, dim: tens
 _define("sym_stride.int(Tensor self, int dim) -> SymInt", lambda tensor, dim: tensor.stride(dim))
 _define("sym_numel(Tensor self) -> SymInt", lambda tensor: tensor.numel())
 _define("sym_storage_offset(Tensor self) -> SymInt", lambda tensor: tensor.storage_offset())
+_define("_pin_memory(Tensor self, Device? device=None) -> Tensor", _pin)
+_define(
+    "_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) "
+    "-> Tensor",
+    _C._VariableFunctions.addmm,
+)
+_define(
+    "_sparse_mm_reduce_impl(Tensor self, Tensor other, str reduce) -> (Tensor, Tensor)",
+    _reduce_rows,
+)

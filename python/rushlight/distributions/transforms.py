@@ -16,6 +16,7 @@ from rushlight.distributions._transform import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
+    _InverseTransform,  # noqa: F401
     _Plain,
     identity_transform,
 )

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 
 from rushlight import _C
+from rushlight.fx._compatibility import compatibility as compatibility
 from rushlight.fx._inputs import PH as PH
 from rushlight.fx._inputs import Inputs, PHBase, _assert_is_none, annotations_of  # noqa: F401
 from rushlight.fx.graph import Graph

@@ -150,3 +150,18 @@ def test_validation_can_be_left_out() -> None:
 def test_mistakes(call, text) -> None:
     with pytest.raises(ValueError, match=text):
         call()
+
+
+def test_names_that_libraries_extend():
+    class Own:
+        def __init__(self, value):
+            self.value = value
+
+    @D.register_kl(Own, Own)
+    def rule(p, q):
+        return torch.tensor(q.value - p.value)
+
+    assert D.kl_divergence(Own(1.0), Own(3.0)) == 2
+    with pytest.raises(TypeError, match="Expected type_q to be a Distribution subclass but got 1"):
+        D.register_kl(Own, 1)
+    assert isinstance(D.ExpTransform().inv, D.transforms._InverseTransform)

@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import optim
 from torch.utils.data import DataLoader, TensorDataset
 
-assert torch.__name__ == "rushlight"
+assert torch.__name__ == "torch"
+assert torch.fft.__name__ == "rushlight.fft"
 assert torch.__version__ >= "2.13" and torch.__version__.split("+")[0].split(".")[:2] == ["2", "13"]
 assert sys.modules["torch.nn"] is nn is torch.nn
 torch.manual_seed(0)
@@ -26,6 +27,8 @@ for x, y in DataLoader(TensorDataset(torch.randn(8, 4), torch.zeros(8).long()), 
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+assert not hasattr(torch, "no_such_name")
+assert torch.special is sys.modules["rushlight.special"]
 try:
     import torch.no_such_module
 except ModuleNotFoundError as error:

@@ -168,3 +168,73 @@ def test_how_optimizers_choose():
     assert _default_to_fused_or_foreach(params, True, use_fused=True) == (False, False)
     groups = Optimizer._group_tensors_by_device_and_dtype([params])
     assert {dtype for _, dtype in groups} == {torch.float32, torch.float64}
+
+
+def test_foreach_operators_have_overloads():
+    aten = torch.ops.aten
+    assert aten._foreach_maximum_.overloads() == ["List", "Scalar", "ScalarList"]
+    assert "Tensor" in aten._foreach_add_.overloads() and "Tensor" in aten._foreach_div.overloads()
+    tensors = [torch.ones(2), torch.full((1,), 2.0)]
+    assert [t.tolist() for t in aten._foreach_mul.Scalar(tensors, 3.0)] == [[3, 3], [6]]
+    assert aten._foreach_add_.List(tensors, [torch.ones(2), torch.ones(1)], alpha=2) is None
+    assert [t.tolist() for t in tensors] == [[3, 3], [4]]
+    ends = [torch.zeros(2), torch.zeros(1)]
+    assert [t.tolist() for t in aten._foreach_lerp(tensors, ends, 0.5)] == [[1.5, 1.5], [2]]
+    assert [t.item() for t in aten._foreach_norm(tensors, 1)] == [6, 4]
+
+
+def test_every_foreach_function_is_an_operator():
+    names = [name for name in dir(torch._foreach) if name.startswith("_foreach_")]
+    assert len(names) > 50
+    for name in names:
+        assert getattr(torch.ops.aten, name).overloads()
+
+
+def test_operators_that_libraries_name_for_layouts_and_devices():
+    aten, x = torch.ops.aten, torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="Cannot access accelerator device"):
+        aten._pin_memory.default(x)
+    assert aten._sparse_addmm.default(x, x, x, beta=2, alpha=3).tolist() == [[8, 8], [8, 8]]
+    with pytest.raises(RuntimeError, match="to be a sparse CSR tensor, got torch.strided"):
+        aten._sparse_mm_reduce_impl(x, x, "sum")
+
+
+def test_texts_of_elements():
+    from rushlight._tensor_str import _add_suffixes, _tensor_str
+
+    x = torch.arange(6.0, dtype=torch.float64, requires_grad=True).view(2, 3)
+    assert _tensor_str(x, 0) == "[[0., 1., 2.],\n [3., 4., 5.]]"
+    assert _tensor_str(x, 11) == "[[0., 1., 2.],\n" + " " * 12 + "[3., 4., 5.]]"
+    assert _tensor_str(torch.empty(0, 3), 3) == "[]" and _tensor_str(torch.tensor(3.0), 3) == "3."
+    assert _add_suffixes("X([1, 2]", ["a=1", "b=2"], 2, False) == "X([1, 2], a=1, b=2)"
+    assert _add_suffixes("X([1, 2]", ["a=1", "b=2"], 2, True) == "X([1, 2],\n  a=1, b=2)"
+    long = _add_suffixes("X([1, 2]" * 9, ["a=11111111111", "b=2"], 2, False)
+    assert long == "X([1, 2]" * 9 + ",\n  a=11111111111, b=2)"
+
+
+def test_many_tensors_in_one():
+    tensors = [torch.arange(4.0).view(2, 2).T, torch.ones(3)]
+    flat = torch._utils._flatten_dense_tensors(tensors)
+    assert flat.tolist() == [0, 2, 1, 3, 1, 1, 1]
+    parts = torch._utils._unflatten_dense_tensors(flat, tensors)
+    assert torch.equal(parts[0], tensors[0]) and parts[1].shape == (3,)
+    assert parts[1].data_ptr() == flat[4:].data_ptr()
+
+
+def test_rows_of_sorted_indices():
+    starts = torch._convert_indices_from_coo_to_csr(torch.tensor([0, 0, 2, 3]), 5)
+    assert starts.tolist() == [0, 2, 2, 3, 4, 4]
+    short = torch._convert_indices_from_coo_to_csr(torch.tensor([1]), 2, out_int32=True)
+    assert short.dtype is torch.int32 and short.tolist() == [0, 0, 1]
+    columns = torch.tensor([5, 6, 7])
+    pair = torch._convert_indices_from_csr_to_coo(torch.tensor([0, 2, 2, 3]), columns)
+    assert pair.tolist() == [[0, 0, 2], [5, 6, 7]]
+    turned = torch._convert_indices_from_csr_to_coo(
+        torch.tensor([0, 2, 2, 3]), columns, out_int32=True, transpose=True
+    )
+    assert turned.dtype is torch.int32 and turned.tolist() == [[5, 6, 7], [0, 0, 2]]
+
+
+def test_types_of_annotations():
+    assert repr(torch.TensorType.get()) == torch.TensorType.get().annotation_str == "Tensor"
+    assert torch.ScriptModule is torch.jit.ScriptModule

@@ -1,5 +1,7 @@
 """Datasets, and their random splits."""
 
+import typing
+
 import pytest
 import rushlight as torch
 from rushlight.utils.data import (
@@ -76,3 +78,19 @@ def test_random_split_by_fractions():
 def test_bare_dataset_says_what_is_missing():
     with pytest.raises(NotImplementedError, match="should implement __getitem__"):
         Dataset()[0]
+
+
+def test_classes_are_generic():
+    T = typing.TypeVar("T")
+
+    class Repeated(Dataset[T]):
+        def __getitem__(self, index) -> T:
+            return index
+
+    class Named(Repeated[int], typing.Generic[T]):
+        pass
+
+    assert typing.get_args(Repeated.__orig_bases__[0]) == (T,)
+    for given in (Dataset, IterableDataset, torch.utils.data.Sampler, torch.utils.data.DataLoader):
+        assert typing.Generic in given.__mro__ and typing.get_origin(given[int]) is given
+    assert Named[str]()[3] == 3

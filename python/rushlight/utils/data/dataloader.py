@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import sys
-import types
+from collections.abc import Callable
+from typing import Any, Generic
 
 from ._iterators import (
     _BaseDataLoaderIter,  # noqa: F401
@@ -14,10 +15,15 @@ from ._iterators import (
 )
 from ._utils.collate import default_collate, default_convert
 from ._utils.worker import get_worker_info
-from .dataset import IterableDataset
+from .dataset import IterableDataset, _T_co
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
+
+# By these names programs annotate the functions that they pass.
+_collate_fn_t = Callable[[list], Any]
+_worker_init_fn_t = Callable[[int], None]
 
 
 class _InfiniteConstantSampler(Sampler):
@@ -33,14 +39,12 @@ def _is_pipe(dataset) -> bool:
     return module is not None and isinstance(dataset, module.IterDataPipe)
 
 
-class DataLoader:
+class DataLoader(Generic[_T_co]):
     """Iterates over a dataset in batches.
 
     `batch_size` None gives single samples. `num_workers` processes load ahead, each
     `prefetch_factor` batches. The order is that of the sampler, whatever the number of workers.
     """
-
-    __class_getitem__ = classmethod(types.GenericAlias)
 
     __initialized = False
     __multiprocessing_context = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import bisect
 import math
-import types
 import warnings
+from typing import Generic, TypeVar
 
 import rushlight as torch
 from rushlight import Tensor
@@ -22,13 +22,14 @@ __all__ = [
 ]
 
 
-class Dataset:
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class Dataset(Generic[_T_co]):
     """Samples by key; a subclass defines `__getitem__`, and `__len__` where samplers need it.
 
     It may define `__getitems__(keys)`, which loads a batch at once.
     """
-
-    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __getitem__(self, index):
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -37,7 +38,7 @@ class Dataset:
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset):
+class IterableDataset(Dataset[_T_co]):
     """Samples as a stream; a subclass defines `__iter__`."""
 
     def __add__(self, other: Dataset) -> ChainDataset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import types
+from typing import Generic, TypeVar
 
 import rushlight as torch
 
@@ -17,12 +17,13 @@ __all__ = [
 ]
 
 
-class Sampler:
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class Sampler(Generic[_T_co]):
     """Keys of a dataset, or lists of keys; a subclass defines `__iter__`, and `__len__` if it
     can.
     """
-
-    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __iter__(self):
         raise NotImplementedError
