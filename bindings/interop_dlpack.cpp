@@ -1,5 +1,6 @@
 // Tensors to and from other libraries by DLPack capsules, without a copy.
 #include <cstring>
+#include <memory>
 
 #include "dlpack.h"
 #include "from_data.h"
@@ -73,25 +74,26 @@ void delete_exported(M* managed) {
 
 template <typename M>
 M* export_tensor(const Tensor& tensor) {
-  auto* out = new Exported<M>;
+  auto out = std::make_unique<Exported<M>>();
   out->tensor = tensor;
   out->sizes = IntList(tensor.sizes());
   out->strides = IntList(tensor.strides());
   for (size_t i = 0; i < out->sizes.size(); ++i) {
     out->strides[i] = out->sizes[i] < 2 ? 1 : out->strides[i];
   }
-  out->managed.context = out;
+  out->managed.context = out.get();
   out->managed.deleter = delete_exported<M>;
   graph::flush_capture("DLPack");  // who is lent the memory may write it
+  void* data = tensor.data();
   lend_memory(tensor.storage());
-  out->managed.view = {tensor.data(),
+  out->managed.view = {data,
                        {dlpack::kCpu, 0},
                        static_cast<int32_t>(tensor.dim()),
                        element_type(tensor.dtype()),
                        out->sizes.data(),
                        out->strides.data(),
                        0};
-  return &out->managed;
+  return &out.release()->managed;
 }
 
 // Nobody took the capsule: the tensor goes with it.

@@ -175,6 +175,9 @@ int memory_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 Ref memory_of(const Tensor& tensor) {
   graph::flush_capture("an array over a tensor's memory");  // who is lent the memory may write it
+  if (tensor.numel() != 0) {
+    tensor.data();  // of an emptied storage there is nothing to lend
+  }
   lend_memory(tensor.storage());
   Ref object = owned(memory_type->tp_alloc(memory_type, 0));
   new (&reinterpret_cast<MemoryObject*>(object.get())->tensor) Tensor(tensor);

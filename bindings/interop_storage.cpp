@@ -61,7 +61,7 @@ StorageImpl* settled(PyObject* object) {
 
 // Null: meta, or no bytes.
 char* bytes_of(StorageImpl* storage) {
-  return storage->device.is_meta() ? nullptr : storage_data(storage);
+  return storage->device.is_meta() || storage->bytes == 0 ? nullptr : storage_data(storage);
 }
 
 int64_t checked_size(PyObject* object, const char* op) {

@@ -72,7 +72,8 @@ PyObject* method_data_ptr(PyObject* self, PyObject*) {
   return guarded([&] {
     const Tensor& tensor = tensor_of(self);
     graph::flush_capture("Tensor.data_ptr()");
-    return PyLong_FromVoidPtr(tensor.numel() == 0 || tensor.is_meta() ? nullptr : tensor.data());
+    const bool none = tensor.numel() == 0 || tensor.is_meta() || tensor.storage()->bytes == 0;
+    return PyLong_FromVoidPtr(none ? nullptr : tensor.data());
   });
 }
 PyObject* method_get_device(PyObject*, PyObject*) {

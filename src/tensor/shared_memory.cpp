@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 
+#include "tensor/pending.h"
 #include "tensor/storage_bounds.h"
 
 namespace rushlight {
@@ -57,21 +58,42 @@ void* map(int descriptor, size_t bytes) {
   return data;
 }
 
-int descriptor_of(const StorageImpl* storage) {
-  return static_cast<int>(reinterpret_cast<intptr_t>(storage->context)) - 1;
+// What a shared storage owns besides the mapping.
+struct Shared {
+  int descriptor = 0;
+  StorageImpl* before = nullptr;  // the memory it had, where an array or another library reads it
+};
+
+Shared* shared_of(const StorageImpl* storage) {
+  return static_cast<Shared*>(storage->context);
 }
 
 void release_shared(StorageImpl* storage) {
   if (storage->data != nullptr) {
     munmap(storage->data, storage->bytes);
   }
-  close(descriptor_of(storage));
+  Shared* shared = shared_of(storage);
+  close(shared->descriptor);
+  if (shared->before != nullptr) {
+    release(shared->before);
+  }
+  delete shared;
 }
 
-void hold(StorageImpl* storage, int descriptor, void* data) {
+// A storage that takes over the memory of `storage`. Memory in the block of its header stays there.
+StorageImpl* split_memory(StorageImpl* storage) {
+  StorageImpl* owner = make_storage(0, storage->device);
+  owner->data = storage->data;
+  owner->bytes = storage->bytes;
+  owner->context = storage->context;
+  owner->release = storage->release;
+  return owner;
+}
+
+void hold(StorageImpl* storage, Shared shared, void* data) {
   storage->data = data;
+  storage->context = new Shared(shared);
   storage->release = release_shared;
-  storage->context = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor) + 1);
   storage->resizable = false;
   if (checks_bounds && data != nullptr) {
     list_memory(data, storage->bytes);
@@ -86,10 +108,15 @@ bool is_shared(const StorageImpl* storage) {
 
 int share_memory(StorageImpl* storage) {
   if (is_shared(storage)) {
-    return descriptor_of(storage);
+    return shared_of(storage)->descriptor;
   }
   if (storage->device.is_meta()) {
     fail(ErrorKind::Runtime, "share_memory_", "a meta storage has no bytes to share");
+  }
+  if (reach_of(storage) > storage->bytes) {
+    fail(ErrorKind::Runtime, "share_memory_", "a storage of ", storage->bytes,
+         " bytes cannot be shared while tensors may reach the ", reach_of(storage),
+         " bytes that it had before resize_");
   }
   char* before = storage_data(storage);
   const int descriptor = create(storage->bytes);
@@ -100,10 +127,13 @@ int share_memory(StorageImpl* storage) {
   if (checks_bounds && before != nullptr) {
     unlist_memory(before, storage->bytes);
   }
-  if (storage->release != nullptr) {
+  StorageImpl* lent = nullptr;
+  if (storage->release != nullptr && !storage->resizable) {
+    lent = split_memory(storage);
+  } else if (storage->release != nullptr) {
     storage->release(storage);
   }
-  hold(storage, descriptor, data);
+  hold(storage, {descriptor, lent}, data);
   return descriptor;
 }
 
@@ -121,7 +151,7 @@ StorageImpl* open_shared(int descriptor, size_t bytes) {
   if (storage->release != nullptr) {
     storage->release(storage);
   }
-  hold(storage, own, data);
+  hold(storage, {own, nullptr}, data);
   return storage;
 }
 

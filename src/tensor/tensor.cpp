@@ -1,6 +1,7 @@
 #include <rushlight/memory.h>
 #include <rushlight/tensor.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -24,6 +25,13 @@ static_assert(sizeof(StorageImpl) <= kHeader);
 void release_owned(StorageImpl* self) {
   memory::release(self->data, self->bytes);
 }
+
+// Storages that were made smaller. Tensors made before may reach as far as they did then: memory is
+// kept for all of `reach` bytes, or, where none is left, nobody may read or write any.
+void release_reach(StorageImpl* self) {
+  memory::release(self->data, reach_of(self));
+}
+void release_emptied(StorageImpl*) {}
 
 void check_bounds(IntArrayRef sizes, IntArrayRef strides, size_t* elements) {
   int64_t extent = 1;
@@ -64,6 +72,11 @@ TensorImpl* new_impl(IntArrayRef sizes, IntArrayRef strides, DType dtype, Storag
 }
 
 }  // namespace
+
+size_t reach_of(const StorageImpl* storage) {
+  const bool shrunk = storage->release == release_reach || storage->release == release_emptied;
+  return shrunk ? reinterpret_cast<size_t>(storage->context) : storage->bytes;
+}
 
 void* TensorImpl::operator new(size_t size) {
   return memory::allocate(size);
@@ -130,6 +143,11 @@ void resolve_pending(StorageImpl* storage) {
   if (storage->device.is_meta()) {
     fail(ErrorKind::NotImplemented, "",
          "Cannot read the elements of a meta tensor: it has a shape and a dtype, but no data");
+  }
+  if (std::atomic_ref(storage->release).load(std::memory_order_acquire) == release_emptied) {
+    fail(ErrorKind::Runtime, "", "setStorage: tensors that require a storage size of up to ",
+         reach_of(storage), " bytes are out of bounds for storage of size 0: it was resized by ",
+         "untyped_storage().resize_(0); resize it again before reading or writing them");
   }
   compute_pending(storage);
 }
@@ -267,24 +285,33 @@ void resize_storage(StorageImpl* storage, size_t bytes) {
     fail(ErrorKind::Runtime, "resize_", "Trying to resize storage that is not resizable: it has ",
          storage->bytes, " bytes of somebody else's memory, ", bytes, " were asked for");
   }
-  if (!storage->device.is_meta()) {
-    void* fresh = memory::allocate(bytes);
-    void* before = storage_data(storage);
-    const size_t kept = bytes < storage->bytes ? bytes : storage->bytes;
-    if (kept != 0) {
-      std::memcpy(fresh, before, kept);
-    }
-    if (checks_bounds) {
-      unlist_memory(storage->data, storage->bytes);
-      list_memory(fresh, bytes);
-    }
-    if (storage->release != nullptr) {
-      storage->release(storage);
-    }
-    storage->release = release_owned;
-    storage->data = fresh;
+  if (storage->device.is_meta()) {
+    storage->bytes = bytes;
+    return;
   }
+  const bool emptied = storage->release == release_emptied;
+  const char* before = emptied ? nullptr : storage_data(storage);
+  // Alone, no tensor is over it.
+  const bool alone = storage->references.load(std::memory_order_acquire) == 1;
+  const size_t reach = alone ? bytes : std::max(bytes, reach_of(storage));
+  const bool emptying = bytes == 0 && reach != 0;
+  void* fresh = emptying ? nullptr : memory::allocate(reach);
+  const size_t kept = std::min(reach, reach_of(storage));
+  if (fresh != nullptr && before != nullptr && kept != 0) {
+    std::memcpy(fresh, before, kept);
+  }
+  if (checks_bounds) {
+    unlist_memory(storage->data, storage->bytes);
+    list_memory(fresh, bytes);
+  }
+  if (storage->release != nullptr) {
+    storage->release(storage);
+  }
+  storage->data = fresh;
   storage->bytes = bytes;
+  storage->context = reach > bytes ? reinterpret_cast<void*>(reach) : nullptr;
+  storage->release = emptying ? release_emptied : reach != bytes ? release_reach : release_owned;
+  storage->pending.store(emptying, std::memory_order_release);
 }
 
 void resize_in_place(const Tensor& tensor, IntArrayRef sizes) {

@@ -163,6 +163,62 @@ def test_storages_show_the_bytes():
     assert tensor.tolist() == [0, 1, 2]
 
 
+def test_an_emptied_storage_cannot_be_read_or_written_until_it_grows_again():
+    tensor = torch.arange(2000.0)
+    row = tensor[:10]
+    storage = tensor.untyped_storage()
+    storage.resize_(0)
+    assert storage.nbytes() == 0 and storage.data_ptr() == 0 and tensor.data_ptr() == 0
+    assert tensor.shape == (2000,) and tensor.view(40, 50).shape == (40, 50)
+    for use in (
+        lambda: tensor + 1,
+        lambda: tensor.sum(),
+        lambda: row.fill_(1),
+        lambda: row.clone(),
+        lambda: row[0].item(),
+        lambda: repr(row),
+        lambda: torch.ones(10).copy_(row),
+        lambda: torch.mm(tensor.view(40, 50), torch.ones(50, 2)),
+        lambda: torch.softmax(tensor, 0),
+        lambda: tensor.numpy(),
+        lambda: torch.compile(lambda x: x * 2 + 1)(tensor),
+    ):
+        with pytest.raises(RuntimeError, match="out of bounds for storage of size 0"):
+            use()
+    storage.resize_(8000)
+    tensor.copy_(torch.arange(2000.0))
+    assert row.tolist() == list(range(10))
+
+
+def test_a_storage_made_smaller_keeps_memory_for_the_tensors_over_it():
+    tensor = torch.arange(5000.0)
+    storage = tensor.untyped_storage()
+    storage.resize_(40)
+    assert storage.nbytes() == 40
+    others = [torch.zeros(10) for _ in range(100)]
+    tensor.fill_(7)  # past the 40 bytes: nobody else's memory
+    assert all(not other.any() for other in others)
+    storage.resize_(0)
+    storage.resize_(80)
+    tensor.fill_(3)
+    assert tensor.sum() == 15000
+    with pytest.raises(RuntimeError, match="cannot be shared while tensors may reach"):
+        tensor.share_memory_()
+    storage.resize_(20000)
+    assert tensor.share_memory_()[4999] == 3
+
+
+def test_a_storage_without_tensors_gives_memory_back():
+    before = torch.cpu.memory_allocated()
+    storage = torch.UntypedStorage(1 << 22)
+    storage.resize_(1 << 16)
+    assert torch.cpu.memory_allocated() - before < 1 << 18
+    tensor = torch.zeros(1 << 20)
+    held = torch.cpu.memory_allocated()
+    tensor.untyped_storage().resize_(0)
+    assert held - torch.cpu.memory_allocated() >= 1 << 22
+
+
 def test_the_device_of_a_context_is_used():
     with torch.device("meta"):
         assert torch.tensor([1.0]).is_meta

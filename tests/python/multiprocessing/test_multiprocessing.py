@@ -20,6 +20,27 @@ def strategy(request):
     mp.set_sharing_strategy(before)
 
 
+@pytest.mark.parametrize("size", [3, 5000])
+@pytest.mark.parametrize("lend", ["numpy", "dlpack", "from_numpy"])
+def test_what_was_lent_lives_on_where_memory_moves(size, lend):
+    numpy = pytest.importorskip("numpy")
+    if lend == "from_numpy":
+        array = numpy.arange(size, dtype="float32")
+        tensor = torch.from_numpy(array)
+    else:
+        tensor = torch.arange(float(size))
+        array = tensor.numpy() if lend == "numpy" else numpy.from_dlpack(tensor)
+    tensor.share_memory_()
+    tensor.zero_()
+    taken = [torch.full((size,), -1.0) for _ in range(50)]
+    assert array.tolist() == list(range(size))
+    assert tensor.is_shared() and not tensor.any() and len(taken) == 50
+    del tensor
+    taken += [torch.full((size,), -1.0) for _ in range(50)]
+    if lend == "numpy":
+        assert array.tolist() == list(range(size))
+
+
 def test_memory_moves_and_stays_the_tensors():
     x = torch.arange(4.0)
     view = x[1:]
