@@ -175,6 +175,16 @@ void attention_gradient(Gradient& g) {
 
 constexpr std::string_view kName = "scaled_dot_product_attention";
 
+// Whether a mask may come with is_causal: a key then takes part where both say so. PyTorch takes
+// the two together in its fused form alone, (B, H, L, E) of one batch shape and head size, without
+// dropout, with a mask of 2 or 4 dimensions that asks for no gradient.
+bool joins_masks(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                 double dropout) {
+  const bool fused = q.dim() == 4 && k.dim() == 4 && v.dim() == 4 && dropout == 0;
+  return fused && !mask.requires_grad() && (mask.dim() == 2 || mask.dim() == 4) &&
+         q.size(0) == k.size(0) && q.size(0) == v.size(0) && q.size(-1) == v.size(-1);
+}
+
 void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                     double dropout, bool causal) {
   if (q.dtype() != k.dtype() || q.dtype() != v.dtype()) {
@@ -202,8 +212,11 @@ void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
   if (!mask.defined()) {
     return;
   }
-  if (causal) {
-    fail(ErrorKind::Runtime, kName, "Explicit attn_mask should not be set when is_causal=True");
+  if (causal && !joins_masks(q, k, v, mask, dropout)) {
+    fail(ErrorKind::Runtime, kName,
+         "Explicit attn_mask should not be set when is_causal=True, save "
+         "for query, key and value (B, H, L, E) of one batch and head size without dropout and a "
+         "2-D or 4-D mask that requires no grad");
   }
   if (mask.dtype() != DType::Bool && mask.dtype() != q.dtype() && mask.dtype() != DType::Float32) {
     fail(ErrorKind::Runtime, kName,

@@ -171,9 +171,15 @@ def test_layer_norm_shape():
 
 
 def test_attention_mask_with_causal():
-    q = torch.ones(1, 1, 2, 4)
+    q = torch.ones(1, 2, 4)
     with pytest.raises(RuntimeError, match="attn_mask should not be set when is_causal"):
         F.scaled_dot_product_attention(q, q, q, torch.ones(2, 2), is_causal=True)
+    q = torch.ones(1, 1, 2, 4)
+    with pytest.raises(RuntimeError, match="attn_mask should not be set when is_causal"):
+        F.scaled_dot_product_attention(q, q, q, torch.ones(2, 2), 0.5, is_causal=True)
+    with pytest.raises(RuntimeError, match="attn_mask should not be set when is_causal"):
+        mask = torch.ones(2, 2, requires_grad=True)
+        F.scaled_dot_product_attention(q, q, q, mask, is_causal=True)
 
 
 def test_dropout_probability():

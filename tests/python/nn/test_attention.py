@@ -60,6 +60,21 @@ def test_causal_hint_needs_a_mask():
         attention(q, q, q, is_causal=True)
 
 
+@pytest.mark.parametrize("keys", [4, 6, 40])
+@pytest.mark.parametrize("floating", [False, True])
+def test_a_mask_and_the_causal_one_hold_together(keys, floating):
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 2, n, 8, requires_grad=True) for n in (5, keys, keys))
+    mask = torch.randn(5, keys) if floating else torch.rand(5, keys) > 0.3
+    seen = torch.ones(5, keys, dtype=torch.bool).tril()
+    both = mask.masked_fill(~seen, -float("inf")) if floating else mask & seen
+    made = nn.functional.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
+    wanted = nn.functional.scaled_dot_product_attention(q, k, v, both)
+    torch.testing.assert_close(made, wanted)
+    gradients = torch.autograd.grad(made.square().sum(), (q, k, v))
+    torch.testing.assert_close(gradients, torch.autograd.grad(wanted.square().sum(), (q, k, v)))
+
+
 def test_widths_must_fit():
     attention = nn.MultiheadAttention(4, 2)
     wrong = torch.zeros(2, 1, 3)
