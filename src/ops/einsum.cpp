@@ -307,7 +307,7 @@ Tensor contract(Tensor a, Tensor b, const IntList& sum_dims) {
   for (int64_t dim : out_order) {
     auto d = static_cast<size_t>(dim);
     bool summed = std::find(sum_dims.begin(), sum_dims.end(), dim) != sum_dims.end();
-    shape.push_back(summed ? 1 : std::max(a.sizes()[d], b.sizes()[d]));
+    shape.push_back(summed ? 1 : a.sizes()[d] == 1 ? b.sizes()[d] : a.sizes()[d]);
   }
   IntList inverse(rank, 0);
   for (size_t i = 0; i < rank; ++i) {

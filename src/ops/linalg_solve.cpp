@@ -63,14 +63,15 @@ void check_solve(const Tensor& a, const Tensor& b, bool left, bool vector) {
     fail(ErrorKind::Runtime, "", kName, ": Vector broadcasting of the left hand side is not ",
          "supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)");
   }
-  if (vector) {
-    return;
+  if (!vector) {
+    check_matrix(b, kName, "B");
   }
-  check_matrix(b, kName, "B");
-  if ((left ? rows_of(b) : columns_of(b)) != columns_of(a)) {
+  const int64_t rows = vector ? b.sizes().back() : rows_of(b);
+  const int64_t columns = vector ? 1 : columns_of(b);
+  if ((left ? rows : columns) != columns_of(a)) {
     fail(ErrorKind::Runtime, "", kName, ": Incompatible shapes of A and B for the equation ",
-         left ? "AX = B" : "XA = B", " (", rows_of(a), "x", columns_of(a), " and ", rows_of(b), "x",
-         columns_of(b), ")");
+         left ? "AX = B" : "XA = B", " (", rows_of(a), "x", columns_of(a), " and ", rows, "x",
+         columns, ")");
   }
 }
 
