@@ -79,6 +79,11 @@ void check_parts(const Tensor& real, const Tensor& imag) {
     fail(ErrorKind::Runtime, "", "Expected object of scalar type ", scalar_type_name(real.dtype()),
          " but got scalar type ", scalar_type_name(imag.dtype()), " for second argument");
   }
+  if (!(real.device() == imag.device())) {
+    fail(ErrorKind::Runtime, "", "Tensor on device ", imag.device().to_string(),
+         " is not on the expected device ", real.device().to_string(),
+         "! It is the imaginary part, or the angle");
+  }
 }
 
 void refuse_half(const Tensor& real, std::string_view op) {

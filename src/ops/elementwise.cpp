@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "ops/derivative.h"
+#include "ops/device_check.h"
 #include "ops/iteration.h"
 #include "ops/promotion.h"
 #include "ops/signature.h"
@@ -364,13 +365,7 @@ void ElementwiseBody::run(const Operator& op, Invocation& inv) const {
   check_numbers(op, inv, roles_.scalars, compute);
   DType out_dtype = result_dtype(op, rule_, compute);
   IntList shape = output_shape(op, inv);
-  Device device;
-  for (int argument : roles_.tensors) {
-    const TensorImpl* impl = inv.arguments[argument].impl();
-    if (impl != nullptr && impl->device.is_meta()) {
-      device = impl->device;
-    }
-  }
+  const Device device = common_device(inv);
   if (inv.results[0].is_none()) {
     inv.results[0] = Value(make_like_operands(inv, roles_.tensors, shape, out_dtype, device));
   } else {

@@ -18,7 +18,12 @@ using namespace products;
 
 namespace {
 
+// Also of one device.
 void check_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
+  if (!(a.device() == b.device())) {
+    fail(ErrorKind::Runtime, op, "Tensor on device ", b.device().to_string(),
+         " is not on the expected device ", a.device().to_string(), "!");
+  }
   if (a.dtype() != b.dtype()) {
     fail(ErrorKind::Runtime, op, "expected m1 and m2 to have the same dtype, but got: ", a.dtype(),
          " != ", b.dtype());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ops/device_check.h"
 #include "ops/elementwise.h"
 #include "ops/rows_body.h"
 
@@ -113,6 +114,7 @@ RowPlan RowsBody::plan(const Operator& op, const Invocation& inv) const {
 }
 
 void RowsBody::run(const Operator& op, Invocation& inv) const {
+  common_device(inv);
   RowPlan plan = this->plan(op, inv);
   plan.dtypes.clear();
   allocate(op, inv, plan);
