@@ -130,8 +130,10 @@ struct Matcher {
     if (object == Py_None && same_text(keyword, out_name()) && set_names_out()) {
       return true;
     }
-    if (signature.takes_requires_grad && same_text(keyword, requires_grad_name()) &&
-        PyBool_Check(object)) {
+    if (signature.takes_requires_grad && same_text(keyword, requires_grad_name())) {
+      if (!PyBool_Check(object) && object != Py_None) {
+        return no(Mismatch::Kind::WrongType, nullptr, object, kRequiresGrad);
+      }
       frame.requires_grad = object == Py_True;
       return true;
     }

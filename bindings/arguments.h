@@ -64,11 +64,13 @@ class Frame {
 };
 
 // Why a signature does not fit.
+constexpr int kRequiresGrad = -2;  // a position: of requires_grad=, which is no parameter
+
 struct Mismatch {
   enum class Kind { TooMany, Missing, WrongType, Unexpected, Twice } kind = Kind::Missing;
   const Parameter* parameter = nullptr;
   PyObject* object = nullptr;  // of the wrong type; or the keyword
-  int position = -1;           // from 1; 0: given by keyword
+  int position = -1;           // from 1; 0: given by keyword; kRequiresGrad
 };
 
 // Fills the frame where the arguments fit. Throws where they fit but a value is bad (a size that

@@ -167,6 +167,9 @@ DType legacy_dtype(PyObject* type) {
   if (to_dtype(type, &dtype)) {
     return dtype;
   }
+  if (!PyUnicode_Check(type) && !PyType_Check(type)) {
+    fail(ErrorKind::Type, "", "dtype must be a type, str, or dtype object, not ", type_name(type));
+  }
   Ref name =
       PyUnicode_Check(type) ? Ref::share(type) : owned(PyObject_GetAttrString(type, "__name__"));
   std::string_view text = text_of(name.get());

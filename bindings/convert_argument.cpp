@@ -33,6 +33,27 @@ int64_t to_int(PyObject* object) {
   return int_of(object, "", "");
 }
 
+// An item of a list of ints, at `position` from 1.
+int64_t to_item(const OverloadSet& set, const Parameter& parameter, PyObject* object,
+                Py_ssize_t position) {
+  std::string problem;
+  int overflow = 0;
+  if (!fits_int(object)) {
+    problem = "type must be tuple of ints,but got " + type_name(object);
+  } else if (PyLong_Check(object)) {
+    const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow == 0) {
+      return value;
+    }
+    problem = "Overflow when unpacking long long";
+  } else {
+    return to_int(object);
+  }
+  fail(ErrorKind::Type, "", set.name, "(): argument '", message_text(parameter.name),
+       "' failed to unpack the object at pos ", static_cast<int64_t>(position), " with error \"",
+       problem, "\"");
+}
+
 // A number, or a 0-dim tensor outside the graph.
 bool convert_scalar(PyObject* object, Scalar* scalar) {
   if (to_number(object, scalar)) {
@@ -49,6 +70,13 @@ bool convert_float(PyObject* object, double* real) {
   Scalar scalar;
   if (PyFloat_Check(object)) {
     *real = PyFloat_AS_DOUBLE(object);
+    return true;
+  }
+  if (is_plain_int(object)) {  // may lie outside 64 bits
+    *real = PyLong_AsDouble(object);
+    if (*real == -1.0 && PyErr_Occurred()) {
+      throw PythonError();
+    }
     return true;
   }
   if (!convert_scalar(object, &scalar) || scalar.is_complex()) {
@@ -85,13 +113,7 @@ bool convert_ints(const OverloadSet& set, const Parameter& parameter, const Item
     list = long_list.data();
   }
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const Ref item = items[i];
-    if (!fits_int(item.get())) {
-      fail(ErrorKind::Type, "", set.name, "(): argument '", message_text(parameter.name),
-           "' failed to unpack the object at pos ", static_cast<int64_t>(i + 1),
-           " with error \"type must be tuple of ints,but got ", type_name(item.get()), "\"");
-    }
-    list[i] = to_int(item.get());
+    list[i] = to_item(set, parameter, items[i].get(), i + 1);
   }
   value = long_list.empty() ? Value::borrow(IntArrayRef(list, static_cast<size_t>(count)))
                             : Value(std::move(long_list));
@@ -107,7 +129,7 @@ bool convert_int_list(const OverloadSet& set, const Parameter& parameter, PyObje
   if (repeat == 0 || !fits_int(object)) {
     return false;
   }
-  int64_t single = to_int(object);
+  const int64_t single = to_item(set, parameter, object, 1);
   int64_t* list = frame.ints(repeat);
   if (list == nullptr) {
     value = Value(IntList(static_cast<size_t>(repeat), single));
@@ -179,13 +201,14 @@ bool convert_list(const OverloadSet& set, const Parameter& parameter, PyObject* 
   }
 }
 
-bool convert_tensor(const Parameter& parameter, PyObject* object, Value& value) {
+// Numbers stand for tensors where the operator takes them, but cannot be written to.
+bool convert_tensor(const Parameter& parameter, bool written, PyObject* object, Value& value) {
   if (is_tensor(object)) {
     value = Value::borrow(tensor_of(object));
     return true;
   }
   Scalar scalar;
-  if (!parameter.numbers || !to_number(object, &scalar)) {
+  if (!parameter.numbers || (written && parameter.index == 0) || !to_number(object, &scalar)) {
     return false;
   }
   if (parameter.index > 0) {
@@ -236,7 +259,7 @@ bool convert_argument(const OverloadSet& set, const Parameter& parameter, PyObje
   }
   switch (argument.type) {
     case SchemaType::Tensor:
-      return convert_tensor(parameter, object, value);
+      return convert_tensor(parameter, set.method && set.name.ends_with('_'), object, value);
     case SchemaType::Scalar:
       return convert_simple<Scalar, convert_scalar>(object, value);
     case SchemaType::Int:

@@ -32,6 +32,15 @@ Wanted wanted_of(PyObject* dtype, PyObject* device, const char* op) {
   return wanted;
 }
 
+// requires_grad=, which must be a bool.
+bool wants_gradient(PyObject* given, const char* op) {
+  if (given != Py_False && given != Py_True) {
+    fail(ErrorKind::Type, "", op, "(): argument 'requires_grad' must be bool, not ",
+         type_name(given));
+  }
+  return given == Py_True;
+}
+
 void ask_for_gradient(const Tensor& tensor) {
   if (!is_floating(tensor.dtype()) && !is_complex(tensor.dtype())) {
     fail(ErrorKind::Runtime, "",
@@ -71,10 +80,10 @@ PyObject* make_tensor_of(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject* data = nullptr;
   PyObject* dtype = nullptr;
   PyObject* device = nullptr;
-  int requires_grad = 0;
+  PyObject* requires_grad = Py_False;
   int pin_memory = 0;
   PyObject* dimension_names = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOppO:tensor", const_cast<char**>(names),
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOpO:tensor", const_cast<char**>(names),
                                    &data, &dtype, &device, &requires_grad, &pin_memory,
                                    &dimension_names)) {
     return nullptr;
@@ -88,7 +97,7 @@ PyObject* make_tensor_of(PyObject*, PyObject* args, PyObject* kwargs) {
     }
     const Wanted wanted = wanted_of(dtype, device, "tensor");
     Tensor made = tensor_from_data(data, wanted.dtype, wanted.device, true);
-    if (requires_grad != 0) {
+    if (wants_gradient(requires_grad, "tensor")) {
       ask_for_gradient(made);
     }
     return wrap(std::move(made));
@@ -261,19 +270,18 @@ PyObject* new_tensor(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* dtype = nullptr;
   PyObject* device = nullptr;
   PyObject* layout = nullptr;
-  int requires_grad = 0;
+  PyObject* requires_grad = Py_False;
   int pin_memory = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOpOp:new_tensor", const_cast<char**>(names),
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOOp:new_tensor", const_cast<char**>(names),
                                    &data, &dtype, &device, &requires_grad, &layout, &pin_memory)) {
     return nullptr;
   }
   return guarded([&] {
     Wanted wanted = wanted_of(dtype, device, "new_tensor");
     const Tensor& model = tensor_of(self);
-    const DType made_dtype =
-        wanted.dtype.value_or(is_tensor(data) ? tensor_of(data).dtype() : model.dtype());
-    Tensor made = tensor_from_data(data, made_dtype, wanted.device.value_or(model.device()), true);
-    if (requires_grad != 0) {
+    Tensor made = tensor_from_data(data, wanted.dtype.value_or(model.dtype()),
+                                   wanted.device.value_or(model.device()), true);
+    if (wants_gradient(requires_grad, "new_tensor")) {
       ask_for_gradient(made);
     }
     return wrap(std::move(made));

@@ -54,6 +54,9 @@ std::string wrong_type_text(const OverloadSet& set, const Signature& signature,
   if (mismatch.parameter != nullptr) {
     name = message_text(mismatch.parameter->name);
     type = parameter_type(*mismatch.parameter->argument);
+  } else if (mismatch.position == kRequiresGrad) {
+    name = "requires_grad";
+    type = "bool";
   }
   std::string place =
       mismatch.position > 0 ? " (position " + std::to_string(mismatch.position) + ")" : "";

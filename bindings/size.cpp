@@ -24,6 +24,10 @@ PyObject* from_tuple(PyTypeObject* type, PyObject* tuple) {
 
 PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject* items = nullptr;
+  if (type == size_type && kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0) {
+    PyErr_SetString(PyExc_TypeError, "torch.Size() takes no keyword arguments");
+    return nullptr;
+  }
   if (!PyArg_ParseTuple(args, "|O:Size", &items)) {
     return nullptr;
   }

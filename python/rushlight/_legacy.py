@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import rushlight as torch
@@ -98,8 +99,23 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Powers of the elements as columns, the highest first (see linalg.vander)."""
-    powers = torch.linalg.vander(x, N=N)
+    """Powers of the elements as columns (N, N), the highest first. See linalg.vander."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"vander(): argument 'x' must be Tensor, not {type(x).__name__}")
+    if not isinstance(increasing, bool):
+        raise TypeError(
+            "vander(): argument 'increasing' (position 3) must be bool, not "
+            f"{type(increasing).__name__}"
+        )
+    if x.dim() != 1:
+        raise RuntimeError(f"x must be a one-dimensional tensor, got {x.dim()} dimensions")
+    count = x.numel() if N is None else operator.index(N)
+    if count < 0:
+        raise RuntimeError(f"N must be non-negative, got {count}")
+    if count < 2:
+        dtype = x.dtype if x.is_floating_point() or x.is_complex() else torch.int64
+        return torch.ones((x.numel(), count), dtype=dtype, device=x.device)
+    powers = torch.linalg.vander(x, N=count)
     return powers if increasing else powers.flip(-1)
 
 

@@ -53,8 +53,12 @@ def einsum(equation: str | Tensor, *operands: object) -> Tensor:
     Products go from left to right, or as the package opt_einsum says where it is installed
     (`backends.opt_einsum`).
     """
-    if not isinstance(equation, str):
+    if isinstance(equation, Tensor):
         equation, operands = _equation_of((equation, *operands))
+    elif not isinstance(equation, str):
+        raise TypeError(
+            f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}"
+        )
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     if _C._has_torch_function(operands):
@@ -122,7 +126,8 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> object:
 def meshgrid(*tensors: Tensor, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Grids of coordinates of the 1-dim tensors; indexing 'ij' (rows first) or 'xy'."""
     found, result = _tensors(meshgrid, tensors)
-    return result[0] if result else _table.meshgrid(found, indexing=indexing or "ij")
+    chosen = "ij" if indexing is None else indexing
+    return result[0] if result else _table.meshgrid(found, indexing=chosen)
 
 
 def atleast_1d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
@@ -180,13 +185,28 @@ def tensordot(
     if _C._has_torch_function_variadic(a, b):
         return _C._handle_torch_function(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
     if isinstance(dims, Tensor):
+        if dims.numel() > 1 and dims.shape[0] != 2:
+            raise AssertionError(
+                f"dims tensor must have size 2 in first dimension, got {dims.shape[0]}"
+            )
+        if dims.numel() == 0:
+            raise RuntimeError("tensordot(): argument 'dims' is a tensor without elements")
         dims = dims.tolist() if dims.numel() > 1 else int(dims)
+    if not isinstance(dims, (int, list, tuple)):
+        raise RuntimeError(
+            "tensordot expects dims to be int or two lists of ints, [dims of a, dims of b], but "
+            f"got dims={dims!r}"
+        )
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (list(range(-dims, 0)), list(range(dims)))
+    if len(dims) != 2:
+        raise ValueError(
+            f"tensordot(): argument 'dims' must have two lists of ints, of a and of b, got {dims!r}"
+        )
     dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
     if out is None:
         return _table.tensordot(a, b, dims_a, dims_b)
@@ -349,28 +369,42 @@ def lu(
     return out
 
 
+def _check_tensor(function: Callable, given: object) -> None:
+    """TypeError where `given` is neither a tensor nor an object with __torch_function__."""
+    if not isinstance(given, Tensor) and not hasattr(type(given), "__torch_function__"):
+        raise TypeError(
+            f"{function.__name__}(): argument 'input' (position 1) must be Tensor, not "
+            f"{type(given).__name__}"
+        )
+
+
 def numel(input: Tensor) -> int:
     """How many elements the tensor has."""
+    _check_tensor(numel, input)
     return input.numel()
 
 
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is a complex one."""
+    _check_tensor(is_complex, input)
     return input.is_complex()
 
 
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
+    _check_tensor(is_floating_point, input)
     return input.is_floating_point()
 
 
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative values."""
+    _check_tensor(is_signed, input)
     return input.is_signed()
 
 
 def is_nonzero(input: Tensor) -> bool:
     """Whether the one element is not zero."""
+    _check_tensor(is_nonzero, input)
     return input.is_nonzero()
 
 

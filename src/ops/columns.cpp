@@ -92,7 +92,8 @@ Tensor to_columns(const Tensor& self, IntArrayRef kernel, IntArrayRef dilation, 
   const WindowSpace space =
       sliding_space({"im2col", kernel, dilation, padding, stride}, self.sizes());
   check_movable("im2col", self);
-  const int64_t rows = checked_multiply(space.channels, kernel[0] * kernel[1], "im2col");
+  const int64_t rows =
+      checked_multiply(space.channels, checked_multiply(kernel[0], kernel[1], "im2col"), "im2col");
   const IntList sizes =
       rank == 4 ? IntList{space.batch, rows, space.out_plane()} : IntList{rows, space.out_plane()};
   const Tensor made = make_tensor(sizes, self.dtype(), self.device());
@@ -114,7 +115,7 @@ Tensor from_columns(const Tensor& self, IntArrayRef output, IntArrayRef kernel,
          "non-zero dimensions for input, but got: ",
          self.sizes());
   }
-  const int64_t taps = kernel[0] * kernel[1];
+  const int64_t taps = checked_multiply(kernel[0], kernel[1], "col2im");
   const int64_t rows = self.size(-2);
   if (rows % taps != 0) {
     fail(ErrorKind::Runtime, "",

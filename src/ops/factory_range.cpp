@@ -199,18 +199,23 @@ Tensor triangle_indices(int64_t rows, int64_t columns, int64_t offset, DType dty
     fail(ErrorKind::NotImplemented, "", lower ? "\"tril_indices\"" : "\"triu_indices\"",
          " not implemented for '", scalar_type_name(dtype), "'");
   }
-  IntList row_of;
-  int64_t count = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t inside = lower_columns(i, columns, lower ? offset : offset - 1);
-    count += lower ? inside : columns - inside;
-  }
+  const std::string_view name = lower ? "tril_indices" : "triu_indices";
+  checked_multiply(checked_multiply(rows, columns, name), 16, name);
+  // The lower triangle up to this diagonal is what is asked for, or what is left out. Rows before
+  // `first` have nothing of it, those from `last` on have all.
+  const int64_t edge = std::clamp(offset, -rows - 1, columns + 1) - (lower ? 0 : 1);
+  const int64_t first = std::clamp<int64_t>(-edge, 0, rows);
+  const int64_t last = std::clamp<int64_t>(columns - edge - 1, first, rows);
+  const int64_t partial = last - first;
+  const int64_t below =
+      partial * (first + edge + 1) + partial * (partial - 1) / 2 + (rows - last) * columns;
+  const int64_t count = lower ? below : rows * columns - below;
   const Device device = options.device_.value_or(Device());
   const Tensor made = make_tensor({2, count}, DType::Int64, device);
-  if (!device.is_meta()) {
+  if (!device.is_meta() && count != 0) {
     auto* at = made.data_ptr<int64_t>();
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t inside = lower_columns(i, columns, lower ? offset : offset - 1);
+    for (int64_t i = lower ? first : 0; i < (lower ? rows : last); ++i) {
+      const int64_t inside = lower_columns(i, columns, edge);
       for (int64_t j = lower ? 0 : inside; j < (lower ? inside : columns); ++j) {
         at[0] = i;
         at[count] = j;

@@ -51,6 +51,11 @@ Resize resize_to(std::string_view op, const Tensor& self, int dims,
     fail(ErrorKind::Runtime, "", "Non-empty ", dims + 2,
          "D data tensor expected but got a tensor with sizes ", self.sizes());
   }
+  IntList whole{self.size(0), self.size(1)};
+  for (int64_t size : made.sizes) {
+    whole.push_back(size);
+  }
+  checked_multiply(checked_numel(whole, op), self.element_size(), op);
   return made;
 }
 
@@ -62,6 +67,7 @@ Tensor indices(int64_t count, Device device, const std::vector<int64_t>& at) {
 
 Tensor nearest_along(const Tensor& x, int64_t dim, const Axis& axis, bool exact) {
   std::vector<int64_t> at;
+  at.reserve(static_cast<size_t>(axis.wanted));
   for (int64_t i = 0; i < axis.wanted; ++i) {
     const float middle = static_cast<float>(i) + (exact ? 0.5F : 0.0F);
     at.push_back(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "kernels/copy.h"
 #include "kernels/cross.h"
@@ -227,7 +228,11 @@ Tensor matrix_power_of(const Tensor& self, int64_t n) {
          " by ", self.size(-1), " matrices");
   }
   if (n < 0) {
-    return linalg_matrix_power(linalg_inv(self), -n);
+    const Tensor inverse = linalg_inv(self);
+    // The least integer has no negative.
+    return n == std::numeric_limits<int64_t>::min()
+               ? matmul(linalg_matrix_power(inverse, -(n + 1)), inverse)
+               : linalg_matrix_power(inverse, -n);
   }
   if (n == 0) {
     // In terms of self, which so gets a gradient of zeros.

@@ -29,6 +29,11 @@ void refuse_empty(const Tensor& x, double p, const IntList& dims) {
 // The p-norm's element, by the kind of p: 0 counts, 1 and 2 need no pow.
 Tensor vector_norm(const Tensor& self, Scalar ord, std::optional<IntArrayRef> dim, bool keepdim,
                    std::optional<DType> dtype) {
+  if (ord.is_complex()) {
+    fail(ErrorKind::Runtime, "",
+         "linalg.vector_norm: Expected a non-complex scalar as the order of norm, got ",
+         ord.to_string());
+  }
   if (is_integral(self.dtype(), true)) {
     fail(ErrorKind::Runtime, "linalg.vector_norm",
          "Expected a floating point or complex tensor as input. Got ",

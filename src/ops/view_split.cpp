@@ -105,6 +105,10 @@ TensorList tensor_split_sections(const Tensor& self, int64_t sections, int64_t d
   }
   const int64_t size = self.size(at);
   TensorList parts;
+  if (static_cast<uint64_t>(sections) > parts.max_size()) {
+    fail(ErrorKind::Runtime, "tensor_split", "sections=", sections,
+         " are more parts than a list can hold, ", parts.max_size());
+  }
   int64_t start = 0;
   for (int64_t i = 0; i < sections; ++i) {
     const int64_t length = size / sections + (i < size % sections ? 1 : 0);

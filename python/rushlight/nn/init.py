@@ -115,6 +115,8 @@ def trunc_normal_(
         )
 
     with torch.no_grad():
+        if not math.isfinite(mean) or not math.isfinite(std):
+            return tensor.fill_(math.nan)
         if _probability(a, b, mean, std) > _WORTH_REDRAWING:
             return _redraw_normal(tensor, mean, std, a, b, generator)
         return _accept_uniform(tensor, mean, std, a, b, generator)
@@ -122,6 +124,8 @@ def trunc_normal_(
 
 # Above this share of normal values within the bounds, redrawing those outside is fast enough.
 _WORTH_REDRAWING = 0.3
+# Bounds this many standard deviations away leave too few uniform values accepted.
+_FAR = 100.0
 
 
 def _probability(a: float, b: float, mean: float, std: float) -> float:
@@ -145,6 +149,11 @@ def _accept_uniform(tensor: Tensor, mean: float, std: float, a: float, b: float,
     """Uniform values, each accepted with its density relative to the largest within the bounds."""
     low, high = (a - mean) / std, (b - mean) / std
     nearest = 0.0 if low <= 0.0 <= high else min(low * low, high * high)
+    if nearest > _FAR * _FAR:
+        # So far out the density falls off exponentially from the nearer bound.
+        distance = torch.empty_like(tensor).exponential_(1.0, generator=generator)
+        distance = distance * (abs(std) / min(abs(low), abs(high)))
+        return tensor.copy_(a + distance if low > 0.0 else b - distance).clamp_(a, b)
     waiting = torch.ones_like(tensor, dtype=torch.bool)
     while waiting.any():
         proposal = torch.empty_like(tensor).uniform_(a, b, generator=generator)

@@ -46,6 +46,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     __torch_function__ = _no_override
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                "Parameter(): argument 'requires_grad' (position 2) must be bool, not "
+                f"{type(requires_grad).__name__}"
+            )
         if data is None:
             data = torch.empty(0)
         if type(data) is Tensor or type(data) is Parameter:

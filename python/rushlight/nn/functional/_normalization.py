@@ -41,6 +41,12 @@ def batch_norm(
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     if eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    if (running_mean is None) != (running_var is None):
+        given = "running_var" if running_mean is None else "running_mean"
+        raise ValueError(
+            "running_mean and running_var must either both be None or neither be None, but only "
+            f"{given} was given to batch_norm"
+        )
     if training:
         _verify_batch_size(input.size())
     return torch.batch_norm(

@@ -7,7 +7,7 @@ from rushlight import Tensor
 
 
 def _tuple(value, count: int) -> tuple:
-    return (value,) * count if isinstance(value, int) else tuple(value)
+    return tuple(value) if hasattr(value, "__iter__") else (value,) * count
 
 
 def _stride(stride) -> list | int | tuple:
@@ -261,7 +261,7 @@ def lp_pool1d(
     """The p-norm over windows of (N, C, L)."""
     powers = input.pow(norm_type)
     mean = torch.avg_pool1d(powers, kernel_size, _stride(stride), 0, ceil_mode)
-    count = kernel_size if isinstance(kernel_size, int) else kernel_size[0]
+    (count,) = _tuple(kernel_size, 1)
     return _from_mean(mean, norm_type, count)
 
 

@@ -11,7 +11,7 @@ GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def _pair(value) -> tuple:
-    return (value, value) if isinstance(value, int) else tuple(value)
+    return tuple(value) if hasattr(value, "__iter__") else (value, value)
 
 
 def pad(
