@@ -71,7 +71,8 @@ Tensor solve_full_rank(const Tensor& a, const Tensor& b) {
               : matmul(q, linalg_solve_triangular(turned(r), b, false, true, false));
 }
 
-// Of any rank: the solution of least length, by singular values.
+// Of any rank: the solution of least length, by singular values. Those, and the rank, are one for
+// each matrix of `a`, however many right-hand sides its batch is broadcast to.
 Solution solve_any_rank(const Tensor& a, const Tensor& b, std::optional<double> given) {
   const double epsilon = real_dtype(a.dtype()) == DType::Float32
                              ? std::numeric_limits<float>::epsilon()
@@ -113,14 +114,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_of(const Tensor& given_a, const
   const bool by_values = name == "gelsd" || name == "gelss";
   Solution made;
   if (a.numel() == 0) {
+    const IntList own = batch_sizes(given_a);
     made.x = zeros(with_tail(batch, {n, columns_of(b)}), a.options());
-    made.rank = zeros(batch, TensorOptions(DType::Int64).device(a.device()));
+    made.rank = zeros(own, TensorOptions(DType::Int64).device(a.device()));
     made.values =
-        make_tensor(with_tail(batch, {std::min(rows_of(a), n)}), real_dtype(a.dtype()), a.device());
+        make_tensor(with_tail(own, {std::min(rows_of(a), n)}), real_dtype(a.dtype()), a.device());
   } else if (name == "gels") {
     made.x = solve_full_rank(a, b);
   } else {
-    made = solve_any_rank(a, b, rcond);
+    made = solve_any_rank(given_a, b, rcond);
   }
   const bool asked =
       rows_of(a) > n && name != "gelsy" && (name == "gels" || all_full(made.rank, n));

@@ -92,6 +92,23 @@ def test_solvers(n: int) -> None:
     close(linalg.pinv(tall), numpy.linalg.pinv(tall.numpy()))
 
 
+@pytest.mark.parametrize("driver", ["gelsy", "gelsd", "gelss"])
+def test_least_squares_have_a_rank_for_each_matrix(driver):
+    torch.manual_seed(0)
+    matrices = torch.randn(3, 1, 5, 4, dtype=torch.float64)
+    right = torch.randn(1, 2, 5, 6, dtype=torch.float64)
+    made = linalg.lstsq(matrices, right, driver=driver)
+    assert made.solution.shape == (3, 2, 4, 6)
+    assert made.rank.tolist() == [[4], [4], [4]]
+    assert made.singular_values.shape == ((0,) if driver == "gelsy" else (3, 1, 4))
+    for i in range(3):
+        for j in range(2):
+            alone = linalg.lstsq(matrices[i, 0], right[0, j], driver=driver).solution
+            torch.testing.assert_close(made.solution[i, j], alone)
+    empty = linalg.lstsq(matrices[..., :0], right, driver=driver)
+    assert empty.rank.shape == (3, 1) and empty.solution.shape == (3, 2, 0, 6)
+
+
 def test_norms_powers_and_exponentials() -> None:
     a = matrix(4, 6)
     for order in (2, -2, "nuc", "fro", 1, float("inf")):
