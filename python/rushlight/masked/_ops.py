@@ -52,7 +52,9 @@ def _identity(op: str, dtype: DType) -> float:
     least = op not in ("amin", "argmin")
     if dtype.is_floating_point or (dtype.is_complex and op == "logsumexp"):
         return -torch.inf if least else torch.inf
-    if dtype == torch.bool or dtype.is_complex:
+    if dtype.is_complex:
+        raise TypeError(f"masked.{op}: {dtype} numbers have no order, expected real ones")
+    if dtype == torch.bool:
         raise NotImplementedError(f"identity of {op} on {dtype} input")
     info = torch.iinfo(dtype)
     return info.min if least else info.max
