@@ -29,6 +29,8 @@ thread_local bool called = false;
 thread_local bool strict = false;
 // Of the call that opened this thread's capture.
 thread_local uint32_t opened_by = 0;
+// How many of that call's segments have run: where in the call the next one starts.
+thread_local int place = 0;
 
 constexpr const char* kHelpers = "rushlight._dynamo.segments";
 
@@ -56,15 +58,18 @@ bool may_compile(Compiled& compiled) {
     case Stance::Compile:
       break;
   }
-  if (compiled.limit < 0 || compiled.plans.fetch_add(1) < compiled.limit) {
+  const bool within = compiled.limit < 0 || compiled.plans.fetch_add(1) < compiled.limit;
+  const bool again = called && compiled.note_plan(place);
+  if (within && !again) {
     return true;
   }
   GilAcquire locked;
   Ref helpers = owned(PyImport_ImportModule(kHelpers));
-  owned(PyObject_CallMethod(helpers.get(), "limit_hit", "sLO", compiled.name.c_str(),
-                            static_cast<long long>(compiled.limit),
-                            compiled.fullgraph ? Py_True : Py_False));
-  return false;
+  const Ref allowed =
+      owned(PyObject_CallMethod(helpers.get(), "may_recompile", "sLOO", compiled.name.c_str(),
+                                static_cast<long long>(compiled.limit), within ? Py_False : Py_True,
+                                compiled.fullgraph ? Py_True : Py_False));
+  return allowed.get() == Py_True;
 }
 
 // An error where a graph may not end before the function does.
@@ -85,6 +90,9 @@ void run_compiled(Compiled& compiled, graph::Segment& segment) {
     GilAcquire locked;
     report(compiled, segment);
   }
+  struct NextPlace {
+    ~NextPlace() { place += called ? 1 : 0; }
+  } next;
   if (compiled.backend != nullptr) {
     GilAcquire locked;
     run_foreign(compiled, segment, may_compile, !called);
@@ -212,6 +220,7 @@ PyObject* open(PyObject*, PyObject* settings) {
     if (opened) {
       called = true;
       opened_by = number;
+      place = 0;
     }
     return PyBool_FromLong(opened);
   });
@@ -361,6 +370,23 @@ PyObject* pass_names(PyObject*, PyObject*) {
   });
 }
 
+PyObject* enter_budget(PyObject*, PyObject* budget) {
+  return guarded([&] {
+    const double wanted = PyFloat_AsDouble(budget);
+    if (wanted == -1.0 && PyErr_Occurred()) {
+      throw PythonError();
+    }
+    return PyLong_FromUnsignedLong(graph::enter_budget(wanted));
+  });
+}
+
+PyObject* leave_budget(PyObject*, PyObject* before) {
+  return guarded([&] {
+    graph::leave_budget(static_cast<uint32_t>(int_of(before, "_capture_leave_budget", "before")));
+    return py_none();
+  });
+}
+
 PyMethodDef functions[] = {
     {"_compile_passes", pass_names, METH_NOARGS, nullptr},
     {"_kernel_cache_stats", kernel_statistics, METH_NOARGS, nullptr},
@@ -379,6 +405,8 @@ PyMethodDef functions[] = {
     {"_capture_resume", resume, METH_O, nullptr},
     {"_capture_flush", flush, METH_O, nullptr},
     {"_capture_announce_break", announce_break, METH_O, nullptr},
+    {"_capture_enter_budget", enter_budget, METH_O, nullptr},
+    {"_capture_leave_budget", leave_budget, METH_O, nullptr},
     {"_capture_active", active, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

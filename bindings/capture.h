@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "graph/capture.h"
 #include "py.h"
@@ -20,6 +22,14 @@ struct Compiled {
   // the compiler of src/compile, or the interpreter.
   PyObject* backend = nullptr;
   std::atomic<long long> plans{0};
+  std::mutex mutex;
+  std::unordered_set<int> planned;  // segments of a call that have a plan, by their number in it
+
+  // Notes a plan for a segment of a call; gives whether there was one already.
+  bool note_plan(int place) {
+    const std::lock_guard lock(mutex);
+    return !planned.insert(place).second;
+  }
   std::unordered_map<std::string, PyObject*> callables;  // of the back end, by exact structure
 };
 

@@ -66,8 +66,10 @@ class CompileContext:
         name: str | None = None,
         recompile_limit: int | None = None,
         observer: Callable | None = None,
+        static: bool = False,
     ) -> None:
         self.backend = backend
+        self.static = static
         self.fullgraph = fullgraph
         self.backend_arguments = backend_arguments or {}
         self.name = name
@@ -91,6 +93,7 @@ class CompileContext:
             "backend_arguments": self.backend_arguments,
             "name": self.name,
             "recompile_limit": self.recompile_limit,
+            "static": self.static,
         }
 
     def __setstate__(self, state: dict) -> None:
@@ -104,7 +107,11 @@ class CompileContext:
 
             runner = backend_of(compiler, self.backend_arguments)
             if self.recompile_limit is None:
-                limit = config.accumulated_recompile_limit
+                # Each shape is a graph of its own to other back ends, as it is where PyTorch is
+                # told that no size changes.
+                limit = (
+                    config.recompile_limit if self.static else config.accumulated_recompile_limit
+                )
         budget = functorch_config.check_budget(self._wanted_budget())
         number = _C._capture_settings(
             runner, self._what, self.fullgraph, limit, self.observer, budget

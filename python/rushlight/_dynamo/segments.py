@@ -9,7 +9,7 @@ import threading
 import traceback
 import types
 
-from rushlight._dynamo import exc
+from rushlight._dynamo import config, exc
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _local = threading.local()
@@ -67,17 +67,27 @@ def fullgraph_break(name: str, what: str) -> None:
     )
 
 
-def limit_hit(name: str, limit: int, fullgraph: bool) -> None:
-    """Called for each graph beyond recompile_limit, which runs operator by operator."""
+def may_recompile(name: str, limit: int, beyond: bool, fullgraph: bool) -> bool:
+    """Called for a graph whose place in the call has a plan of another structure, or that lies
+    beyond recompile_limit and so runs operator by operator; whether it is compiled.
+    """
+    if not beyond:
+        if config.error_on_recompile:
+            raise exc.RecompileError(
+                f"Recompiling '{name}': it met a graph of another structure, and "
+                "torch._dynamo.config.error_on_recompile is set"
+            )
+        return True
     text = (
         f"torch.compile hit recompile_limit ({limit}) in '{name}': "
         "graphs of other structures run operator by operator"
     )
-    if fullgraph:
+    if fullgraph or config.fail_on_recompile_limit_hit:
         raise exc.FailOnRecompileLimitHit(text)
     import warnings
 
     warnings.warn(text, stacklevel=2)
+    return False
 
 
 def wrong_result(backend: object, text: str) -> None:

@@ -115,6 +115,7 @@ def compile(
         backend_arguments=_backend_arguments(chosen, mode, options),
         name=name,
         recompile_limit=recompile_limit,
+        static=dynamic is False,
     )
     return context(model)
 

@@ -357,6 +357,62 @@ def test_recompile_limit():
         strict(torch.ones(2), 4)
 
 
+def counted():
+    """A back end that runs graphs as they are, and the list of those it got."""
+    graphs = []
+
+    def backend(gm, inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    return backend, graphs
+
+
+def powers(x, n):
+    for _ in range(n):
+        x = x * 2
+    return x + 1
+
+
+def test_the_limit_of_other_back_ends():
+    config = torch._dynamo.config
+    x = torch.ones(2)
+    backend, graphs = counted()
+    static = torch.compile(powers, backend=backend, dynamic=False)
+    with pytest.warns(UserWarning, match=r"recompile_limit \(8\)"):
+        assert [static(x, n)[0].item() for n in range(12)] == [2**n + 1 for n in range(12)]
+    assert len(graphs) == 8
+    backend, graphs = counted()
+    with config.patch(recompile_limit=2, fail_on_recompile_limit_hit=True):
+        static = torch.compile(powers, backend=backend, dynamic=False)
+        static(x, 0), static(x, 1)
+        with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit, match=r"\(2\)"):
+            static(x, 2)
+    backend, graphs = counted()
+    free = torch.compile(powers, backend=backend)
+    for n in range(12):
+        free(torch.ones(n + 1), 1)
+    assert len(graphs) == 12
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_error_on_recompile(own):
+    def broken(x, n):
+        y = powers(x, n)
+        if y.sum() > 0:  # a second graph, which is no recompilation
+            y = y.tanh().exp()
+        return y
+
+    compiled = torch.compile(broken) if own else torch.compile(broken, backend=counted()[0])
+    _C._compile_reset()
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        compiled(torch.ones(2), 1)
+        compiled(torch.ones(2), 1)
+        with pytest.raises(torch._dynamo.exc.RecompileError, match="Recompiling .*broken"):
+            compiled(torch.ones(2), 2)
+    assert torch.equal(compiled(torch.ones(2), 2), broken(torch.ones(2), 2))
+
+
 # ---- Reports -----------------------------------------------------------------------------------
 
 
