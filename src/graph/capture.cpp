@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -402,6 +403,51 @@ bool is_capturing() {
 void flush_capture(std::string_view what) {
   if (thread_state.capture != 0 && !this_session().running) {
     flush(this_session(), Break::Value, what);
+  }
+}
+
+namespace {
+
+// Settings like these with another budget, registered once.
+uint32_t settings_with(uint32_t number, double budget) {
+  static std::mutex mutex;
+  static std::map<std::pair<uint32_t, double>, uint32_t> known;
+  Settings made = settings_of(number);
+  if (made.activation_memory_budget == kKeepAll || made.activation_memory_budget == budget) {
+    return number;
+  }
+  const std::lock_guard lock(mutex);
+  const auto [at, fresh] = known.try_emplace({number, budget});
+  if (fresh) {
+    made.activation_memory_budget = budget;
+    at->second = register_settings(std::move(made));
+  }
+  return at->second;
+}
+
+void go_on_under(uint32_t settings) {
+  flush(this_session(), Break::Close, "");
+  this_session().settings = settings;
+  this_session().budget = settings_of(settings).activation_memory_budget;
+  thread_state.capture = settings;
+}
+
+}  // namespace
+
+uint32_t enter_budget(double activation_memory_budget) {
+  const uint32_t before = thread_state.capture;
+  if (before == 0 || this_session().running) {
+    fail(ErrorKind::Runtime, "",
+         "torch.autograd.graph.region_activation_memory_budget can only be used inside a "
+         "torch.compile region; it has no effect in eager mode.");
+  }
+  go_on_under(settings_with(before, activation_memory_budget));
+  return before;
+}
+
+void leave_budget(uint32_t before) {
+  if (thread_state.capture != 0 && !this_session().running) {
+    go_on_under(before);
   }
 }
 

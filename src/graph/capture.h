@@ -83,6 +83,12 @@ RUSHLIGHT_API bool is_capturing();
 // lent to others), and `what` names. Nothing where no capture is open.
 RUSHLIGHT_API void flush_capture(std::string_view what);
 
+// Within an open capture: what follows runs in segments of their own, under settings that differ in
+// the budget alone, until `leave_budget` gets the number that `enter_budget` gave. Runners that
+// know of no recipes go on as before. Error(Runtime) where no capture is open.
+RUSHLIGHT_API uint32_t enter_budget(double activation_memory_budget);
+RUSHLIGHT_API void leave_budget(uint32_t before);
+
 // For as long as it lives, what reads memory on this thread is called `what` in reports.
 class RUSHLIGHT_API Reading {
  public:

@@ -19,6 +19,7 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -214,3 +215,24 @@ def allow_mutation_on_saved_tensors() -> contextlib.AbstractContextManager:
     from rushlight.autograd import _saved_mutation
 
     return _saved_mutation.allow_mutation_on_saved_tensors()
+
+
+@contextlib.contextmanager
+def region_activation_memory_budget(budget: float) -> Iterator[None]:
+    """While entered in a compiled function, how much of what is saved for backward is kept.
+
+    1 keeps all but what costs no time to compute again, 0 only what cannot be computed again
+    cheaply; overrides `torch._functorch.config.activation_memory_budget`. The region's operators
+    make graphs of their own. TypeError, ValueError: no number in [0, 1]. RuntimeError: outside
+    compiled functions.
+    """
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0 <= budget <= 1:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    before = _C._capture_enter_budget(float(budget))
+    try:
+        yield
+    finally:
+        _C._capture_leave_budget(before)

@@ -400,3 +400,67 @@ def test_the_pass_can_be_switched_off(monkeypatch):
     compiled(chain)(x).sum().backward()
     assert remade() == before
     torch._dynamo.reset()
+
+
+# ---- Regions -----------------------------------------------------------------------------------
+
+region = torch.autograd.graph.region_activation_memory_budget
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_a_region_has_a_budget_of_its_own(fullgraph):
+    def parted(x):
+        x = chain(x)
+        with region(0.0):
+            x = chain(x)
+        return chain(x)
+
+    x = torch.rand(64, WIDTH)
+    expected, _ = gradients(lambda x: chain(chain(chain(x))), x)
+    found, remade_in_region = gradients(torch.compile(parted, fullgraph=fullgraph), x)
+    assert torch.equal(expected[0], found[0])
+    _, remade_nowhere = gradients(torch.compile(lambda x: chain(chain(chain(x)))), x)
+    _, remade_everywhere = gradients(compiled(lambda x: chain(chain(chain(x)))), x)
+    assert remade_nowhere < remade_in_region < remade_everywhere
+
+
+def test_a_region_keeps_all_under_a_smaller_budget():
+    def kept(x):
+        with region(1.0):
+            return chain(x)
+
+    x = torch.rand(64, WIDTH)
+    expected, _ = gradients(chain, x)
+    found, count = gradients(compiled(kept), x)
+    assert torch.equal(expected[0], found[0])
+    assert count < gradients(compiled(chain), x)[1]
+
+
+def test_regions_nest_and_end_with_an_error():
+    def f(x):
+        with region(0.0):
+            try:
+                with region(1.0):
+                    x = x.sin()
+                    raise KeyError
+            except KeyError:
+                x = x.cos()
+            x = chain(x)
+        return x
+
+    x = torch.rand(8, WIDTH)
+    expected, _ = gradients(lambda x: chain(x.sin().cos()), x)
+    found, count = gradients(torch.compile(f), x)
+    assert torch.equal(expected[0], found[0]) and count > 0
+
+
+def test_region_mistakes():
+    with pytest.raises(RuntimeError, match="can only be used inside a torch.compile region"):
+        with region(0.5):
+            pass
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\], got 2"):
+        with region(2):
+            pass
+    with pytest.raises(TypeError, match="expects a float, got str"):
+        with region("x"):
+            pass
