@@ -72,7 +72,7 @@ class _Exporter:
         return traced.run(self.root, args, kwargs)
 
     def _of_all_sizes(self, sizes: list[OpenSize], ranges: dict, spread: bool) -> TracedCall:
-        given = {size.name: self.leaves[size.leaf].shape[size.dim] for size in sizes}
+        given = {size.name: size.root(self.leaves[size.leaf].shape[size.dim]) for size in sizes}
         chosen = _unify.choices(given, ranges, spread)
         traces = []
         for choice in chosen:

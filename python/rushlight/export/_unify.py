@@ -1,8 +1,9 @@
 """One graph for all sizes, from the graphs of calls with several sizes.
 
 Numbers that differ between the graphs are expressed by the open sizes: as a size, a multiple or a
-part of one, one plus a constant, or a product of two. The graphs are of at least three choices of
-sizes where the ranges allow it, so that a number that only happens to fit is found out.
+part of one, one plus a constant, a product of two, or a sum of two plus a constant. The graphs are
+of at least three choices of sizes where the ranges allow it, so that a number that only happens to
+fit is found out.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Unifier:
         self._traces = traces
         self._graph = traces[0].graph
         self._values = {name: [choice[name] for choice in chosen] for name in chosen[0]}
-        self._places = {size.name: size for size in reversed(sizes)}
+        # Where a size can be read: plainly, where it stands so anywhere.
+        plainest = sorted(reversed(sizes), key=lambda size: (size.slope, size.offset) == (1, 0))
+        self._places = {size.name: size for size in plainest}
         self._sizes: dict[str, fx.Node] = {}
 
     def run(self) -> None:
@@ -80,6 +83,8 @@ class Unifier:
         first = self._traces[0].constants
         for name, value in trace.constants.items():
             own = first.get(name)
+            if own is value:
+                continue
             if own is None or own.shape != value.shape or not bool((own == value).all()):
                 _fail(f"the tensor {name} is made anew in each call and depends on a size")
 
@@ -100,6 +105,10 @@ class Unifier:
             return value
         if type(value) is int:
             return self._expressed([value, *others], where)
+        if type(value) is float and all(float(n).is_integer() for n in (value, *others)):
+            # A count of elements, by which something is divided.
+            count = self._expressed([int(n) for n in (value, *others)], where)
+            return self._call(operator.mul, value, count, 1.0)
         _fail(f"{where} has {', '.join(map(str, [value, *others]))}")
 
     def _size(self, name: str) -> fx.Node:
@@ -111,11 +120,22 @@ class Unifier:
                 node = self._graph.call_function(
                     ops.aten.sym_size.int, (argument, place.dim), name="sym_size_int"
                 )
-            node.meta["val"] = self._values[name][0]
-            self._sizes[name] = node
+                node.meta["val"] = place.of(self._values[name][0])
+                self._sizes[name] = self._root(node, place)
         return self._sizes[name]
 
-    def _call(self, function: Any, value: int, *args: Any) -> fx.Node:
+    def _root(self, node: fx.Node, place: OpenSize) -> fx.Node:
+        """The size of which the node is slope * size + offset, right after the node."""
+        size = self._values[place.name][0]
+        if place.offset != 0:
+            with self._graph.inserting_after(node):
+                node = self._call(operator.sub, place.slope * size, node, place.offset)
+        if place.slope != 1:
+            with self._graph.inserting_after(node):
+                node = self._call(operator.floordiv, size, node, place.slope)
+        return node
+
+    def _call(self, function: Any, value: float, *args: Any) -> fx.Node:
         node = self._graph.call_function(function, args)
         node.meta["val"] = value
         return node
@@ -133,6 +153,13 @@ class Unifier:
                 size = first[0] * second[0]
                 node = self._call(operator.mul, size, self._size(a), self._size(b))
                 return node if factor == 1 else self._call(operator.mul, found[0], node, factor)
+        for (a, first), (b, second) in itertools.combinations(self._values.items(), 2):
+            rest = {n - x - y for n, x, y in zip(found, first, second)}
+            if len(rest) == 1:
+                size = first[0] + second[0]
+                node = self._call(operator.add, size, self._size(a), self._size(b))
+                offset = rest.pop()
+                return node if offset == 0 else self._call(operator.add, found[0], node, offset)
         _fail(
             f"{where} has the numbers {', '.join(map(str, found))} where the sizes are "
             f"{self._values}, and they are no simple expression of these"
@@ -173,9 +200,10 @@ def _quotient(found: list[int], products: list[int]) -> int | None:
 def resized(leaves: list, sizes: list[OpenSize], choice: Mapping[str, int]) -> list:
     """The leaves with their open sizes as chosen; elements are repeated or left out."""
     made = list(leaves)
-    for leaf, dim, name in sizes:
+    for size in sizes:
+        leaf, dim = size.leaf, size.dim
         tensor: Tensor = made[leaf]
-        old, new = tensor.shape[dim], choice[name]
+        old, new = tensor.shape[dim], size.of(choice[size.name])
         if old != new:
             picked = ops.aten.arange.default(new) % max(old, 1)
             made[leaf] = tensor.index_select(dim, picked)

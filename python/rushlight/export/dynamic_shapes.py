@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,6 +72,66 @@ class Dim:
             parts.append(f"max={self.max}")
         return f"Dim({', '.join(parts)})"
 
+    def __add__(self, other: object) -> Dim:
+        return _derived(self, 1, _integer(self, other, f"add {other} to"))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: object) -> Dim:
+        return _derived(self, 1, -_integer(self, other, f"subtract {other} from"))
+
+    def __rsub__(self, other: object) -> Dim:
+        raise NotImplementedError(f"Attempted to negate {self.__name__}. {_LINEAR}")
+
+    def __mul__(self, other: object) -> Dim:
+        if type(other) is not int or other <= 0:
+            raise NotImplementedError(
+                f"Attempted to multiply {other} with {self.__name__}, where a positive integer was "
+                f"expected. {_LINEAR}"
+            )
+        return _derived(self, other, 0)
+
+    __rmul__ = __mul__
+
+
+_LINEAR = "(Only increasing linear operations with integer coefficients are supported.)"
+
+
+def _integer(dim: Dim, other: object, action: str) -> int:
+    if type(other) is not int:
+        raise NotImplementedError(
+            f"Attempted to {action} {dim.__name__}, where an integer was expected. {_LINEAR}"
+        )
+    return other
+
+
+class _DerivedDim(Dim):
+    """The size slope * root + offset."""
+
+    def __init__(self, root: Dim, slope: int, offset: int) -> None:
+        self.root, self.slope, self.offset = root, slope, offset
+        self.min = slope * root.min + offset
+        self.max = None if root.max is None else slope * root.max + offset
+        self.__name__ = expression(root.__name__, slope, offset)
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+def _derived(dim: Dim, slope: int, offset: int) -> Dim:
+    """The size slope * dim + offset, by the root of `dim`."""
+    root, before, shift = dim, 1, 0
+    if isinstance(dim, _DerivedDim):
+        root, before, shift = dim.root, dim.slope, dim.offset
+    slope, offset = slope * before, slope * shift + offset
+    return root if (slope, offset) == (1, 0) else _DerivedDim(root, slope, offset)
+
+
+def expression(name: str, slope: int, offset: int) -> str:
+    """A size in terms of the one called `name`: "2*d + 1"."""
+    product = name if slope == 1 else f"{slope}*{name}"
+    return product if offset == 0 else f"{product} {'+' if offset > 0 else '-'} {abs(offset)}"
+
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
     """Several Dims of the same range."""
@@ -78,11 +139,29 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
 
 
 class OpenSize(NamedTuple):
-    """Dimension `dim` of leaf `leaf` of the arguments is open: it is the size called `name`."""
+    """Dimension `dim` of leaf `leaf` of the arguments is open: it is slope * size + offset of the
+    size called `name`.
+    """
 
     leaf: int
     dim: int
     name: str
+    slope: int = 1
+    offset: int = 0
+
+    @property
+    def expression(self) -> str:
+        """What it is in terms of the size: "d", "2*d + 1"."""
+        return expression(self.name, self.slope, self.offset)
+
+    def of(self, size: int) -> int:
+        """What the dimension is where the size is this."""
+        return self.slope * size + self.offset
+
+    def root(self, given: int) -> int | None:
+        """The size for which the dimension is `given`; None where there is none."""
+        size, rest = divmod(given - self.offset, self.slope)
+        return size if rest == 0 else None
 
 
 class Range(NamedTuple):
@@ -90,6 +169,19 @@ class Range(NamedTuple):
 
     min: int
     max: int | None
+
+    @property
+    def lower(self) -> int:
+        """The least it may be."""
+        return self.min
+
+    @property
+    def upper(self) -> int | float:
+        """The most it may be; infinity where it may be anything."""
+        return math.inf if self.max is None else self.max
+
+    def __repr__(self) -> str:
+        return f"VR[{self.min}, {'int_oo' if self.max is None else self.max}]"
 
 
 _HINTED = "s_"  # how the sizes of hints are called
@@ -128,7 +220,23 @@ def open_sizes(
     for shape, value, name in pairs:
         leaf = _walk(shape, value, name, leaf, found, ranges)
     hinted = any(name.startswith(_HINTED) for name in ranges)
+    _check_agreement(found, tree_flatten((args, kwargs))[0])
     return found, ranges, hinted
+
+
+def _check_agreement(sizes: list[OpenSize], leaves: list) -> None:
+    """UserError where two dimensions of one name say that it is two sizes."""
+    known: dict[str, tuple[OpenSize, int]] = {}
+    for size in sizes:
+        given = leaves[size.leaf].shape[size.dim]
+        first, shape = known.setdefault(size.name, (size, given))
+        if size.root(given) != first.root(shape):
+            raise UserError(
+                UserErrorType.CONSTRAINT_VIOLATION,
+                f"Constraints violated ({size.name})! dimension {first.dim} of input {first.leaf} "
+                f"is {first.expression} = {shape}, and dimension {size.dim} of input {size.leaf} "
+                f"is {size.expression} = {given}: not of one {size.name}",
+            )
 
 
 def _walk(shape: Any, value: Any, name: str, leaf: int, found: list, ranges: dict) -> int:
@@ -176,8 +284,17 @@ def _note(
     given = tensor.shape[dim]
     if given < size.min or (size.max is not None and given > size.max):
         _fail(f"{name}.shape[{dim}] = {given} is outside the range of {size!r}")
-    found.append(OpenSize(leaf, dim, size.__name__))
-    ranges[size.__name__] = Range(size.min, size.max)
+    root, slope, offset = size, 1, 0
+    if isinstance(size, _DerivedDim):
+        root, slope, offset = size.root, size.slope, size.offset
+    opened = OpenSize(leaf, dim, root.__name__, slope, offset)
+    if opened.root(given) is None:
+        _fail(
+            f"{name}.shape[{dim}] = {given} is not of the form {size!r} for any integer "
+            f"{root.__name__}"
+        )
+    found.append(opened)
+    ranges[root.__name__] = Range(root.min, root.max)
 
 
 def _bound(m: Any, args: tuple, kwargs: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -158,8 +158,14 @@ class ExportedProgram:
 
     @property
     def range_constraints(self) -> dict[str, Range]:
-        """What each open size may be, by its name."""
-        return self._ranges
+        """What each open size may be, by its name; also of those in terms of others, "2*d"."""
+        made = dict(self._ranges)
+        for size in self._open_sizes:
+            own = self._ranges[size.name]
+            made[size.expression] = Range(
+                size.of(own.min), None if own.max is None else size.of(own.max)
+            )
+        return made
 
     @property
     def dialect(self) -> str:
@@ -239,10 +245,7 @@ class ExportedProgram:
         code = self._graph_module.print_readable(print_output=False)
         code = code.replace("\n", "\n    ").rstrip()
         signature = str(self._graph_signature).replace("\n", "\n    ")
-        ranges = ", ".join(
-            f"{name}: VR[{r.min}, {'int_oo' if r.max is None else r.max}]"
-            for name, r in self._ranges.items()
-        )
+        ranges = ", ".join(f"{name}: {r}" for name, r in self.range_constraints.items())
         return (
             f"ExportedProgram:\n    {code}\n    \nGraph signature: {signature.rstrip()}\n    \n"
             f"Range constraints: {{{ranges}}}\n"
@@ -266,8 +269,8 @@ class ExportedProgram:
 
     def _check(self, leaves: list) -> None:
         """AssertionError where the graph is not of these sizes and numbers."""
-        opened: dict[str, int] = {}
-        at = {(size.leaf, size.dim): size.name for size in self._open_sizes}
+        opened: dict[str, tuple[int, str]] = {}  # the size, and where it was read
+        at = {(size.leaf, size.dim): size for size in self._open_sizes}
         examples = tree_flatten(self._example_inputs)[0]
         for number, (leaf, example) in enumerate(zip(leaves, examples)):
             name = self._argument_names[number]
@@ -284,10 +287,20 @@ class ExportedProgram:
                     if given != size:
                         raise AssertionError(f"Guard failed: {text} == {size}")
                     continue
-                bounds = self._ranges[opening]
-                if given < bounds.min:
-                    raise AssertionError(f"Guard failed: {text} >= {bounds.min}")
-                if bounds.max is not None and given > bounds.max:
-                    raise AssertionError(f"Guard failed: {text} <= {bounds.max}")
-                if opened.setdefault(opening, given) != given:
-                    raise AssertionError(f"Guard failed: {text} == {opening} = {opened[opening]}")
+                self._check_open(opening, given, text, opened)
+
+    def _check_open(self, size: OpenSize, given: int, text: str, opened: dict) -> None:
+        bounds = self.range_constraints[size.expression]
+        if given < bounds.min:
+            raise AssertionError(f"Guard failed: {text} >= {bounds.min}")
+        if bounds.max is not None and given > bounds.max:
+            raise AssertionError(f"Guard failed: {text} <= {bounds.max}")
+        root = size.root(given)
+        if root is None:
+            raise AssertionError(f"Guard failed: {text} % {size.slope} == {size.offset}")
+        known, where = opened.setdefault(size.name, (root, text))
+        if known != root:
+            raise AssertionError(
+                f"Guard failed: {text} == {size.expression} = {size.of(known)}, by {where}; got "
+                f"{given}"
+            )

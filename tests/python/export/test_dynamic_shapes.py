@@ -1,8 +1,11 @@
 """Shapes by tensor, by further calls and by hints; what signatures tell; other devices."""
 
+import io
+
 import pytest
 import rushlight as torch
 from rushlight import nn
+from rushlight._dynamo.exc import UserError
 from rushlight.export import AdditionalInputs, Dim, ShapesCollection, export
 from rushlight.export import graph_signature as signatures
 from rushlight.export.passes import move_to_device_pass
@@ -107,3 +110,68 @@ def test_other_devices():
     assert all(isinstance(value, nn.Parameter) for value in moved.state_dict.values())
     assert str(moved.example_inputs[0][0].device) == "meta"
     assert moved.module()(torch.ones(1, 2, device="meta")).is_meta
+
+
+# ---- Sizes in terms of others ------------------------------------------------------------------
+
+
+class Repeated(torch.nn.Module):
+    def forward(self, x, y):
+        return x.repeat(2) + y[1:] * x.shape[0]
+
+
+def test_sizes_in_terms_of_others():
+    d = Dim("d", min=3, max=20)
+    assert [repr(e) for e in (2 * d, d + 1, 3 + d, d - 1, (d + 1) * 2 - 5)] == [
+        "2*d", "d + 1", "d + 3", "d - 1", "2*d - 3",
+    ]  # fmt: skip
+    assert (2 * d + 1).root is d and (2 * d + 1).min == 7 and (2 * d + 1).max == 41
+    program = export(
+        Repeated(), (torch.ones(4), torch.ones(9)), dynamic_shapes=({0: d}, {0: 2 * d + 1})
+    )
+    assert {k: repr(v) for k, v in program.range_constraints.items()} == {
+        "d": "VR[3, 20]", "2*d + 1": "VR[7, 41]",
+    }  # fmt: skip
+    assert program.range_constraints["d"].lower == 3 and program.range_constraints["d"].upper == 20
+    x, y = torch.rand(7), torch.rand(15)
+    assert torch.equal(program.module()(x, y), Repeated()(x, y))
+    with pytest.raises(AssertionError, match=r"y\.size\(\)\[0\] == 2\*d \+ 1 = 15, .*got 17"):
+        program.module()(x, torch.rand(17))
+    with pytest.raises(AssertionError, match=r"y\.size\(\)\[0\] <= 41"):
+        program.module()(x, torch.rand(43))
+
+
+def test_a_size_that_only_others_are_in_terms_of():
+    class Pairs(torch.nn.Module):
+        def forward(self, y):
+            return torch.zeros(y.shape[0] // 2) + y.view(-1, 2).sum(1) * (y.shape[0] // 2)
+
+    program = export(Pairs(), (torch.ones(8),), dynamic_shapes=({0: 2 * Dim("d")},))
+    y = torch.rand(10)
+    assert torch.equal(program.module()(y), Pairs()(y))
+    with pytest.raises(AssertionError, match=r"Guard failed: y\.size\(\)\[0\] % 2 == 0"):
+        program.module()(torch.rand(7))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file)
+    assert torch.equal(loaded.module()(y), Pairs()(y))
+    with pytest.raises(AssertionError, match="% 2 == 0"):
+        loaded.module()(torch.rand(7))
+
+
+def test_relations_that_do_not_hold_or_are_not_linear():
+    d = Dim("d")
+    with pytest.raises(UserError, match=r"is d = 4, and dimension 0 of input 1 is 2\*d = 10"):
+        export(Repeated(), (torch.ones(4), torch.ones(10)), dynamic_shapes=({0: d}, {0: 2 * d}))
+    with pytest.raises(UserError, match=r"not of the form 2\*d for any integer d"):
+        export(Repeated(), (torch.ones(4), torch.ones(9)), dynamic_shapes=({0: d}, {0: 2 * d}))
+    for call, text in (
+        (lambda: d * 0, "multiply 0 with d, where a positive integer"),
+        (lambda: d * 1.5, "multiply 1.5 with d"),
+        (lambda: d + d, "add .* to d, where an integer"),
+        (lambda: d - 1.5, "subtract 1.5 from d"),
+        (lambda: 1 - d, "negate d"),
+    ):
+        with pytest.raises(NotImplementedError, match=text):
+            call()
