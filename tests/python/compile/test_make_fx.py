@@ -101,8 +101,6 @@ def test_the_mode_that_traces():
 def test_mistakes():
     with pytest.raises(AssertionError, match="tracing_mode must be real/fake/symbolic, got bad"):
         make_fx(torch.sin, tracing_mode="bad")
-    with pytest.raises(NotImplementedError, match="'symbolic' is not supported"):
-        make_fx(torch.sin, tracing_mode="symbolic")
     with pytest.raises(RuntimeError, match="get value out of a tracing tensor"):
         make_fx(lambda x: x * x.sum().item())(torch.ones(2))
 
@@ -126,3 +124,47 @@ def test_numbers_that_compositions_read_are_not_frozen():
         assert torch.equal(module(torch.ones(2), again), function(torch.ones(2), again))
     with pytest.raises(RuntimeError, match="get value out of a tracing tensor"):
         make_fx(lambda x, at: x.narrow(0, at, 2))(torch.rand(5), torch.tensor(1))
+
+
+# ---- Open sizes --------------------------------------------------------------------------------
+
+WEIGHT = torch.rand(3, 5)
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "other"),
+    [
+        (lambda x: x.view(x.shape[0] * x.shape[1]) + x.shape[0], [(4, 3)], [(5, 6)]),
+        (lambda x, y: (x @ y).softmax(-1), [(4, 3), (3, 6)], [(5, 2), (2, 9)]),
+        (lambda x: x @ WEIGHT, [(4, 3)], [(7, 3)]),
+        (lambda x, y: torch.cat([x, y]).reshape(-1, 2), [(4, 2), (6, 2)], [(5, 2), (9, 2)]),
+        (lambda x: x.sum(1) / x.numel(), [(4, 3)], [(2, 5)]),
+        (lambda x: x.view(x.shape[0] // 2, 2, -1).mean(2), [(4, 3)], [(10, 7)]),
+        (lambda x: x + x.shape[1], [(4, 1)], [(9, 1)]),
+    ],
+)
+def test_open_sizes(function, given, other):
+    module = make_fx(function, tracing_mode="symbolic")(*(torch.rand(s) for s in given))
+    for sizes in (given, other):
+        x = [torch.rand(s) for s in sizes]
+        torch.testing.assert_close(module(*x), function(*x))
+
+
+def test_open_sizes_of_gradients_and_results():
+    def gradient(x):
+        return torch.autograd.grad((x * x).mean(), x)[0], x.shape[0] * 2
+
+    x = torch.rand(4, 3, requires_grad=True)
+    module = make_fx(gradient, tracing_mode="symbolic")(x)
+    y = torch.rand(6, 2, requires_grad=True)
+    torch.testing.assert_close(module(y), gradient(y))
+    assert "sym_size_int * 2" in module.code
+
+
+def test_sizes_that_the_program_depends_on_are_fixed():
+    def branching(x):
+        return x.reshape(x.shape[0] * 2) if x.shape[1] == 2 else x.sum()
+
+    module = make_fx(branching, tracing_mode="symbolic")(torch.rand(4, 2))
+    assert module(torch.rand(9, 2)).shape == (18,)
+    assert "aten.sum" not in module.code and "sym_size.int(x_1, 1)" not in module.code

@@ -279,48 +279,60 @@ def make_fx(
 
     decomposition_table: functions to call in the place of operators. pre_dispatch: the operators
     that f calls rather than those that these are made of. tracing_mode: "real" runs f; "fake" does
-    so for its shapes alone; "symbolic" is not supported.
+    so for its shapes alone, "symbolic" with several choices of sizes, which then are open in the
+    graph where the program allows it: see _symbolic_trace.py.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
-    if tracing_mode == "symbolic":
-        raise NotImplementedError(
-            "make_fx: tracing_mode='symbolic' is not supported: graphs are of the shapes of the "
-            "arguments given. Trace once for each shape, or use torch.compile, whose plans hold "
-            "for every size"
-        )
+
+    def traced(args: tuple) -> _Traced:
+        return _Traced(f, args, decomposition_table, pre_dispatch)
 
     def wrapped(*args: Any) -> fx.GraphModule:
+        if tracing_mode == "symbolic":
+            from rushlight.fx.experimental._symbolic_trace import SymbolicTracer
+
+            return SymbolicTracer(traced, args).run().module()
         if tracing_mode == "fake":
             fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
             args = tree_map_only(Tensor, fake_mode.from_tensor, args)
             with fake_mode:
-                return _trace(f, args, decomposition_table, pre_dispatch)
-        return _trace(f, args, decomposition_table, pre_dispatch)
+                return traced(args).module()
+        return traced(args).module()
 
     return wrapped
 
 
-def _trace(
-    f: Callable, args: tuple, decompositions: Mapping[Any, Callable] | None, whole: bool
-) -> fx.GraphModule:
-    graph = fx.Graph()
-    constants = _Constants(graph)
-    kind = WholeOperatorsMode if whole else ProxyTorchDispatchMode
-    mode = kind(graph, constants.node, decompositions)
-    leaves, in_spec = tree_flatten(args)
-    for name, leaf in zip(_leaf_names(f, args), leaves, strict=True):
-        node = graph.placeholder(name)
-        if isinstance(leaf, Tensor):
-            mode.track(leaf, node)
-    with mode:
-        result = f(*args)
-    plain = _is_plain(result)
-    flat, out_spec = tree_flatten(result)
-    graph.output(mode.argument(result if plain else tuple(flat)))
-    graph.eliminate_dead_code()
-    fake_meta(graph.nodes)
-    name = re.sub(r"\W", "_", getattr(f, "__name__", type(f).__name__))
-    made = TracedGraphModule({**constants.values, **mode.modules}, graph, name)
-    made._describe_call(in_spec, None if plain else out_spec)
-    return made
+class _Traced:
+    """What one call f(*args) ran."""
+
+    def __init__(
+        self, f: Callable, args: tuple, decompositions: Mapping[Any, Callable] | None, whole: bool
+    ) -> None:
+        self.graph = fx.Graph()
+        attributes = _Constants(self.graph)
+        kind = WholeOperatorsMode if whole else ProxyTorchDispatchMode
+        mode = kind(self.graph, attributes.node, decompositions)
+        leaves, self._in_spec = tree_flatten(args)
+        self.arguments: list[fx.Node] = []
+        for name, leaf in zip(_leaf_names(f, args), leaves, strict=True):
+            self.arguments.append(self.graph.placeholder(name))
+            if isinstance(leaf, Tensor):
+                mode.track(leaf, self.arguments[-1])
+        with mode:
+            result = f(*args)
+        plain = _is_plain(result)
+        flat, out_spec = tree_flatten(result)
+        self._out_spec = None if plain else out_spec
+        self.graph.output(mode.argument(result if plain else tuple(flat)))
+        self.graph.eliminate_dead_code()
+        self.constants = attributes.values
+        self.modules = mode.modules  # the branches of torch.cond
+        self._name = re.sub(r"\W", "_", getattr(f, "__name__", type(f).__name__))
+
+    def module(self) -> fx.GraphModule:
+        """The graph as a module that is called as f is."""
+        fake_meta(self.graph.nodes)
+        made = TracedGraphModule({**self.constants, **self.modules}, self.graph, self._name)
+        made._describe_call(self._in_spec, self._out_spec)
+        return made
