@@ -4,7 +4,7 @@ Those that this compiler has a use for: `disable` (compiled functions run as the
 `suppress_errors` (a back end that fails leaves its graph to the interpreter, with a warning),
 `error_on_recompile`, `fail_on_recompile_limit_hit`, and for back ends other than this one
 `recompile_limit` (with dynamic=False) and `accumulated_recompile_limit`. The others are kept for
-programs that set them: here there are no guards, every shape is dynamic, and any Python is captured.
+programs that set them: here there are no guards, every shape is dynamic, any Python is captured.
 """
 
 from __future__ import annotations
