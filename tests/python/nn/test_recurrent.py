@@ -1,5 +1,7 @@
 """Recurrent networks against plain loops in double precision."""
 
+import pickle
+
 import numpy as np
 import pytest
 import rushlight as torch
@@ -197,3 +199,15 @@ def test_compiled_bits(kind):
     made.square().sum().backward()
     assert torch.equal(made, output)
     assert all(torch.equal(p.grad, g) for p, g in zip(module.parameters(), wanted))
+
+
+def test_state_has_what_other_readers_of_pickles_look_for():
+    layer = nn.LSTM(2, 3)
+    state = layer.__getstate__()
+    assert state["_flat_weights_names"] == [name for name, _ in layer.named_parameters()]
+    assert all(a is b for a, b in zip(state["_flat_weights"], layer.parameters(), strict=True))
+    again = pickle.loads(pickle.dumps(layer))
+    assert set(vars(again)) == set(vars(layer))
+    assert torch.equal(again.all_weights[0][0], layer.all_weights[0][0])
+    again.weight_ih_l0 = nn.Parameter(torch.zeros(12, 2))
+    assert again.all_weights[0][0] is again.weight_ih_l0

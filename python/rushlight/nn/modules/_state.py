@@ -27,15 +27,30 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-class _PassesModule:
-    """A hook that is called with the module it was registered on as the first argument."""
+class _WrappedHook:
+    """A hook, which gets the module that it was registered on first where one is given.
 
-    def __init__(self, hook, module) -> None:
+    Pickles of PyTorch's modules have such, with the same state.
+    """
+
+    def __init__(self, hook, module=None) -> None:
         self.hook = hook
+        self.with_module = module is not None
         self.module = module
 
     def __call__(self, *args, **kwargs):
-        return self.hook(self.module, *args, **kwargs)
+        if self.with_module:
+            return self.hook(self.module, *args, **kwargs)
+        return self.hook(*args, **kwargs)
+
+    def __getstate__(self) -> dict:
+        state = {"hook": self.hook, "with_module": self.with_module}
+        if self.with_module:
+            state["module"] = self.module
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        self.__init__(state["hook"], state.get("module"))
 
 
 T_destination = TypeVar("T_destination", bound=dict)
@@ -73,7 +88,7 @@ class State:
     def _register_load_state_dict_pre_hook(self, hook, with_module=False) -> RemovableHandle:
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
         self._load_state_dict_pre_hooks[handle.id] = (
-            _PassesModule(hook, self) if with_module else hook
+            _WrappedHook(hook, self) if with_module else hook
         )
         return handle
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from rushlight._public import publish
+
 from ...utils.hooks import RemovableHandle
 from . import _hooks
 from ._conversion import Conversion
@@ -22,7 +24,8 @@ from ._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from ._state import (
     State,
     T_destination,
-    _IncompatibleKeys,  # noqa: F401
+    _IncompatibleKeys,
+    _WrappedHook,
 )
 from ._traversal import Traversal
 
@@ -293,3 +296,6 @@ class Module(Members, Traversal, Conversion, State):
         replica._modules = replica._modules.copy()
         replica._is_replica = True
         return replica
+
+
+publish(__name__, _WrappedHook, _IncompatibleKeys)

@@ -142,6 +142,15 @@ class RNNBase(Module):
             names.append(name + suffix)
         self._all_weights.append(names)
 
+    def __getstate__(self) -> dict:
+        # PyTorch's layers have these as attributes, and look for them.
+        names = {"_flat_weights_names": self._flat_weights_names}
+        return {**self.__dict__, **names, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state: dict) -> None:
+        found = ("_flat_weights_names", "_flat_weights")
+        super().__setstate__({name: v for name, v in state.items() if name not in found})
+
     @property
     def _flat_weights_names(self) -> list[str]:
         return [name for names in self._all_weights for name in names]

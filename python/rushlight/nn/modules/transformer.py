@@ -7,7 +7,7 @@ from rushlight import Tensor
 
 from .. import functional as F
 from ..init import xavier_uniform_
-from .activation import MultiheadAttention
+from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
@@ -174,6 +174,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = False  # there are none here; PyTorch asks for it
         self.mask_check = mask_check
 
     def forward(
@@ -244,6 +245,13 @@ class TransformerDecoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
+def _relu_or_gelu(activation) -> int:
+    """What PyTorch's layers note: 1 for relu, 2 for gelu, 0 for others."""
+    if activation is F.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
+
+
 class TransformerEncoderLayer(Module):
     """Self-attention and a feed-forward network, each with a residual and a normalisation."""
 
@@ -278,6 +286,7 @@ class TransformerEncoderLayer(Module):
         self.dropout2 = Dropout(dropout)
         if isinstance(activation, str):
             activation = _get_activation_fn(activation)
+        self.activation_relu_or_gelu = _relu_or_gelu(activation)
         self.activation = activation
 
     def __setstate__(self, state: dict) -> None:
