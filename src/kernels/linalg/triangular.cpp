@@ -98,12 +98,31 @@ void solve_lower(int64_t n, int64_t count, Strided<const T> l, bool unit, Stride
   solve_lower<T>(n - half, count, l.at(half, half), unit, b.at(half, 0));
 }
 
-template void solve_lower<float>(int64_t, int64_t, Strided<const float>, bool, Strided<float>);
-template void solve_lower<double>(int64_t, int64_t, Strided<const double>, bool, Strided<double>);
-template void solve_lower<std::complex<float>>(int64_t, int64_t, Strided<const std::complex<float>>,
-                                               bool, Strided<std::complex<float>>);
-template void solve_lower<std::complex<double>>(int64_t, int64_t,
-                                                Strided<const std::complex<double>>, bool,
-                                                Strided<std::complex<double>>);
+// The products see rows and columns in their own order, for they pack those that run backwards
+// element by element; only the diagonal blocks are lower triangles from behind.
+template <typename T>
+void solve_upper(int64_t n, int64_t count, Strided<const T> u, bool unit, Strided<T> b) {
+  if (n == 0 || count == 0) {
+    return;
+  }
+  if (n <= kBlock) {
+    solve_block<T>(n, count, {&u(n - 1, n - 1), -u.rows, -u.columns}, unit,
+                   {b.data + (n - 1) * b.rows, -b.rows, b.columns});
+    return;
+  }
+  const int64_t half = (n / 2 + kBlock - 1) / kBlock * kBlock;
+  solve_upper<T>(n - half, count, u.at(half, half), unit, b.at(half, 0));
+  multiply<T>(half, count, n - half, -1, u.at(0, half), b.at(half, 0), 1, b);
+  solve_upper<T>(half, count, u, unit, b);
+}
+
+#define RUSHLIGHT_INSTANTIATE(T)                                                      \
+  template void solve_lower<T>(int64_t, int64_t, Strided<const T>, bool, Strided<T>); \
+  template void solve_upper<T>(int64_t, int64_t, Strided<const T>, bool, Strided<T>)
+RUSHLIGHT_INSTANTIATE(float);
+RUSHLIGHT_INSTANTIATE(double);
+RUSHLIGHT_INSTANTIATE(std::complex<float>);
+RUSHLIGHT_INSTANTIATE(std::complex<double>);
+#undef RUSHLIGHT_INSTANTIATE
 
 }  // namespace rushlight::kernels

@@ -10,11 +10,8 @@ namespace rushlight::kernels {
 template <typename T>
 void solve_lower(int64_t n, int64_t count, Strided<const T> l, bool unit, Strided<T> b);
 
-// The same of an upper triangular matrix: the order of rows and columns reversed.
+// The same of an upper triangular matrix.
 template <typename T>
-void solve_upper(int64_t n, int64_t count, Strided<const T> u, bool unit, Strided<T> b) {
-  solve_lower<T>(n, count, {&u(n - 1, n - 1), -u.rows, -u.columns}, unit,
-                 {b.data + (n - 1) * b.rows, -b.rows, b.columns});
-}
+void solve_upper(int64_t n, int64_t count, Strided<const T> u, bool unit, Strided<T> b);
 
 }  // namespace rushlight::kernels
