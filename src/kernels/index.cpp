@@ -91,9 +91,40 @@ void read_line(T* to, int64_t to_stride, const T* from, int64_t from_stride, int
   }
 }
 
+// Few single elements of each of many blocks: those of a run of blocks are read without finding
+// each block's place.
+template <typename T>
+void read_few(T* dense, const T* base, const IndexSpace& space, const Walk& blocks) {
+  const int64_t run = blocks.sizes.back();
+  const int64_t base_step = blocks.base.back();
+  const int64_t dense_step = blocks.dense.back();
+  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(space.count, 1));
+  parallel_for(0, blocks.count(), grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      int64_t base_offset = 0;
+      int64_t dense_offset = 0;
+      blocks.place(begin, &base_offset, &dense_offset);
+      const T* from = base + base_offset;
+      T* to = dense + dense_offset;
+      const int64_t stop = std::min(end, (begin / run + 1) * run);
+      for (; begin < stop; ++begin) {
+        for (int64_t i = 0; i < space.count; ++i) {
+          to[i * space.dense_index] = from[space.offsets[i]];
+        }
+        from += base_step;
+        to += dense_step;
+      }
+    }
+  });
+}
+
 template <typename T>
 void read_all(T* dense, const T* base, const IndexSpace& space, const Plan& plan) {
+  constexpr int64_t kFew = 32;
   const int64_t blocks = plan.blocks.count();
+  if (plan.line == 1 && space.count <= kFew && !plan.blocks.sizes.empty()) {
+    return read_few(dense, base, space, plan.blocks);
+  }
   const int64_t grain = std::max<int64_t>(1, 16384 / plan.line);
   parallel_for(0, blocks * space.count, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {

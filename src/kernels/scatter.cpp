@@ -67,6 +67,12 @@ template <typename B, typename T, typename Visit>
 [[gnu::noinline]] void walk_line(B* base, T* dense, const int64_t* index, int64_t count,
                                  int64_t dim, const Steps& steps, const Visit& visit) {
   const Steps step = steps;
+  if (step.dense == 1 && step.index == 1 && step.base == 0 && dim == 1) {
+    for (int64_t i = 0; i < count; ++i) {
+      visit(base[index[i]], dense[i]);
+    }
+    return;
+  }
   if (step.dense == 1 && step.index == 1) {
     for (int64_t i = 0; i < count; ++i, base += step.base) {
       visit(base[index[i] * dim], dense[i]);
@@ -110,6 +116,7 @@ void walk_short(const Space& space, B* base, T* dense, const int64_t* index, int
   const int64_t dim = space.dim_steps.base;
   const int64_t dense_step = space.line_steps.dense;
   const int64_t index_step = space.line_steps.index;
+  const bool adjacent = dim == 1 && dense_step == 1 && index_step == 1;
   const Steps next = space.steps.empty() ? Steps{} : space.steps.back();
   const int64_t row = space.sizes.empty() ? 1 : space.sizes.back();
   while (begin < end) {
@@ -119,8 +126,14 @@ void walk_short(const Space& space, B* base, T* dense, const int64_t* index, int
     T* from = dense + at.dense;
     const int64_t* where = index + at.index;
     for (; begin < stop; ++begin) {
-      for (int64_t i = 0; i < count; ++i) {
-        visit(to[where[i * index_step] * dim], from[i * dense_step]);
+      if (adjacent) {
+        for (int64_t i = 0; i < count; ++i) {
+          visit(to[where[i]], from[i]);
+        }
+      } else {
+        for (int64_t i = 0; i < count; ++i) {
+          visit(to[where[i * index_step] * dim], from[i * dense_step]);
+        }
       }
       to += next.base;
       from += next.dense;

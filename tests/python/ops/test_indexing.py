@@ -219,3 +219,17 @@ def test_index_fill(dtype: torch.dtype, threads: int) -> None:
     assert torch.equal(x.index_fill(0, at[:0], 1), x)
     with pytest.raises(IndexError, match="index 300 is out of bounds for dimension 0"):
         x.index_fill(0, torch.tensor([300]), 1)
+
+
+@pytest.mark.parametrize("width", [1, 3, 32, 33])
+def test_few_columns_of_many_rows(width: int, threads: int) -> None:
+    draw = random.Random(width)
+    columns = [draw.randrange(5) for _ in range(width)]
+    at = torch.tensor(columns)
+    x = torch.arange(3 * 4000 * 5).view(3, 4000, 5)
+    expected = [[[row[i] for i in columns] for row in plane] for plane in x.tolist()]
+    assert x[..., at].tolist() == expected
+    assert x.index_select(2, at).tolist() == expected
+    assert x[:, ::2].index_select(-1, at).tolist() == [plane[::2] for plane in expected]
+    assert x.transpose(0, 1)[..., at].transpose(0, 1).tolist() == expected
+    assert x[0, 0].index_select(0, at).tolist() == expected[0][0]
