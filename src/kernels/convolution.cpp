@@ -39,7 +39,7 @@ bool by_lanes(const Windows& windows, int64_t groups, const ImagesRef& source) {
 // Whether pixels are the rows of the product: where enough results fill the vectors, and windows
 // would be copied otherwise.
 bool by_pixels(const WindowProduct& product) {
-  constexpr int64_t kFewest = 12;
+  constexpr int64_t kFewest = 5;
   const bool adjacent = product.source.strides[1] == 1 && product.source.strides[4] != 1;
   return product.out >= kFewest && (adjacent || count(product.kernel) > 1);
 }

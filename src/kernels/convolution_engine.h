@@ -13,6 +13,12 @@ struct WindowRun {
   int64_t length;
 };
 
+// Where the operands of a step of depth lie: of the first pixel, and of the first result.
+struct PixelStep {
+  int64_t pixel;
+  int64_t factor;
+};
+
 template <typename T>
 struct ConvolutionEngine {
   // Elements of a vector; a panel is two wide.
@@ -46,11 +52,11 @@ struct ConvolutionEngine {
   void (*lane_dots)(int64_t n, const T* in, const int64_t* places, int64_t taps, const T* right,
                     T* sums);
 
-  // c[i][j] (+)= sum over p < k of a[i * a_row + places[p]] * b[p][j], for m pixels and the first n
-  // columns of one panel, whose others are left out by whole vectors. Each sum is one chain in
-  // ascending p.
-  void (*pixels)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const int64_t* places,
-                 const T* b, T* c, bool first);
+  // c[i][j] = sum over p < k of a[i * a_row + steps[p].pixel] * b[steps[p].factor + j], for m
+  // pixels and the first n columns of one panel, whose others are left out by whole vectors. Each
+  // sum is one chain in ascending p; unless `fresh`, it goes on from what c holds.
+  void (*pixels)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const PixelStep* steps,
+                 const T* b, T* c, bool fresh);
 };
 
 inline constexpr int kConvolutionLanes = 16;

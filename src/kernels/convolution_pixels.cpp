@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kTaskWork = 1 << 18;
 // Pixels of a task: a panel of factors is read once for all of them, their sums stay near.
 constexpr int64_t kPixels = 224;
+// Factors of a panel that stay in the first-level cache.
+constexpr int64_t kNearBytes = 16 << 10;
 // Channels whose factors are packed together.
 constexpr int64_t kPackedChannels = 64;
 
@@ -171,6 +173,82 @@ const T* of_grid(const WindowProduct& product, const Grid& grid, const T* all) {
   return out;
 }
 
+// The steps of depth of a row of results: without taps whose rows lie in the border.
+struct RowSteps {
+  std::vector<PixelStep> steps;
+  std::vector<int64_t> starts;  // of each stretch of depth that is taken at a time, and the end
+};
+
+// What the rows of a grid see.
+struct Seen {
+  std::vector<size_t> kinds;  // by row of a grid, an index into:
+  std::vector<RowSteps> rows;
+};
+
+// Depth whose factors are taken at a time: they stay in the first-level cache while all pixels
+// pass them. No stretch goes beyond a block of depth.
+int64_t stretch_of(int64_t panel_bytes) {
+  return std::min(kGemmDepth, kNearBytes / panel_bytes);
+}
+
+// Which taps of a grid see row (z, y) of it inside the source.
+std::vector<bool> taps_inside(const Windows& windows, const Grid& grid, int64_t z, int64_t y) {
+  const auto heights = static_cast<int64_t>(windows.starts[1].size());
+  const auto widths = static_cast<int64_t>(windows.starts[2].size());
+  const auto within = [&](size_t d, int64_t start, int64_t at) {
+    const Inside seen = inside(windows, d, start);
+    return at >= seen.first && at < seen.last;
+  };
+  std::vector<bool> made;
+  for (int64_t offset : grid.offsets) {
+    const int64_t plane = offset / windows.plane() / widths;
+    const int64_t row = offset % windows.plane() / windows.size[2];
+    made.push_back(within(0, windows.starts[0][static_cast<size_t>(plane / heights)],
+                          z + row / windows.size[1]) &&
+                   within(1, windows.starts[1][static_cast<size_t>(plane % heights)],
+                          y + row % windows.size[1]));
+  }
+  return made;
+}
+
+RowSteps steps_of(const WindowProduct& product, const Grid& grid, const std::vector<bool>& taken,
+                  int64_t pitch, int64_t panel, int64_t stretch) {
+  const auto taps = static_cast<int64_t>(grid.taps.size());
+  const int64_t depth = product.in * taps;
+  RowSteps made;
+  int64_t next = 0;
+  for (int64_t p = 0; p < depth; ++p) {
+    if (p == next) {
+      made.starts.push_back(static_cast<int64_t>(made.steps.size()));
+      next = std::min(p + stretch, (p / kGemmDepth + 1) * kGemmDepth);
+    }
+    const auto tap = static_cast<size_t>(p % taps);
+    if (taken[tap]) {
+      made.steps.push_back({grid.offsets[tap] * pitch + p / taps, p * panel});
+    }
+  }
+  made.starts.push_back(static_cast<int64_t>(made.steps.size()));
+  return made;
+}
+
+Seen seen_by(const WindowProduct& product, const Grid& grid, int64_t pitch, int64_t panel,
+             int64_t stretch) {
+  Seen made;
+  std::vector<std::vector<bool>> masks;
+  for (int64_t z = 0; z < grid.size[0]; ++z) {
+    for (int64_t y = 0; y < grid.size[1]; ++y) {
+      const std::vector<bool> mask = taps_inside(product.windows, grid, z, y);
+      const auto found = std::find(masks.begin(), masks.end(), mask);
+      made.kinds.push_back(static_cast<size_t>(found - masks.begin()));
+      if (found == masks.end()) {
+        masks.push_back(mask);
+        made.rows.push_back(steps_of(product, grid, mask, pitch, panel, stretch));
+      }
+    }
+  }
+  return made;
+}
+
 // One grid of a product, over some images. Its rows are counted through all of them.
 template <typename T>
 struct Part {
@@ -182,9 +260,9 @@ struct Part {
   int64_t first_image;
   const T* factors;  // of the grid
   const T* bias;     // of all results, or null
-  std::vector<int64_t> places;
+  Seen seen;
 
-  int64_t depth() const { return static_cast<int64_t>(places.size()); }
+  int64_t depth() const { return product.in * static_cast<int64_t>(grid.taps.size()); }
   int64_t panels() const { return ceil_div(product.out, engine.cols); }
 };
 
@@ -194,6 +272,7 @@ struct PixelRun {
   int64_t length;
   int64_t source;
   int64_t target;
+  const RowSteps* seen;
 };
 
 // Rows are cut into pieces of at most kPixels, all but the last of one length.
@@ -216,7 +295,9 @@ std::vector<PixelRun> runs_of(const Part<T>& part, int64_t first, int64_t number
     const int64_t row = i / pieces_of(size);
     const Extent g{row / size[1] % size[0], row % size[1], i % pieces_of(size) * length};
     const int64_t image = row / (size[0] * size[1]);
-    PixelRun run{at, std::min(length, size[2] - g[2]), 0, 0};
+    const auto kind = static_cast<size_t>(row % (size[0] * size[1]));
+    PixelRun run{at, std::min(length, size[2] - g[2]), 0, 0,
+                 &part.seen.rows[part.seen.kinds[kind]]};
     run.source = image * part.pixels.image + part.product.windows.at(g) * part.pixels.pitch;
     run.target = (part.first_image + image) * strides[0];
     for (size_t d = 0; d < 3; ++d) {
@@ -294,15 +375,27 @@ void multiply_pieces(const Part<T>& part, int64_t group, int64_t first, int64_t 
   const std::vector<PixelRun> runs = runs_of(part, first, number);
   const std::vector<PixelRun> stored = joined(part, runs);
   const T* pixels = part.pixels.data + group * product.in;
-  T* sums = sums_scratch->get<T>((runs.back().at + runs.back().length) * panel);
+  const int64_t size = (runs.back().at + runs.back().length) * panel;
+  T* sums = sums_scratch->get<T>(2 * size);
+  const int64_t stretch = stretch_of(panel * static_cast<int64_t>(sizeof(T)));
   for (int64_t p = first_panel; p < last_panel; ++p) {
     const int64_t n = std::min(panel, product.out - p * panel);
     const T* factors = part.factors + (group * part.panels() + p) * depth * panel;
-    for (int64_t start = 0; start < depth; start += kGemmDepth) {
-      for (const PixelRun& run : runs) {
-        part.tools.pixels(run.length, n, std::min(kGemmDepth, depth - start), pixels + run.source,
-                          part.pixels.pitch, part.places.data() + start, factors + start * panel,
-                          sums + run.at * panel, start == 0);
+    for (int64_t start = 0, piece = 0; start < depth; start += kGemmDepth) {
+      // Chains of a block of depth are added to those before when they are complete.
+      T* chains = start == 0 ? sums : sums + size;
+      const int64_t end = std::min(start + kGemmDepth, depth);
+      for (int64_t at = start; at < end; at += stretch, ++piece) {
+        for (const PixelRun& run : runs) {
+          const auto first_step = run.seen->starts[static_cast<size_t>(piece)];
+          const auto last_step = run.seen->starts[static_cast<size_t>(piece) + 1];
+          part.tools.pixels(run.length, n, last_step - first_step, pixels + run.source,
+                            part.pixels.pitch, run.seen->steps.data() + first_step, factors,
+                            chains + run.at * panel, at == start);
+        }
+      }
+      if (start != 0) {
+        part.engine.add_row(chains, T{1}, size, sums);
       }
     }
     store_panel(part, stored, group * product.out + p * panel, n, sums);
@@ -386,10 +479,8 @@ void prepare_pixels(const Windows& windows, DType dtype, const ImagesRef& source
     const int64_t skip = wide.first * step + start;
     std::fill(to, to + wide.first * pitch, T{0});
     if (whole != nullptr) {
-      for (int64_t x = wide.first; x < wide.last; ++x) {
-        std::memcpy(to + x * pitch, whole + (x * step + start) * pitch,
-                    static_cast<size_t>(pitch) * sizeof(T));
-      }
+      engine.pack(kComputeDType<T>, whole + skip * pitch, 1, step * pitch, pitch,
+                  wide.last - wide.first, pitch, to + wide.first * pitch);
     } else {
       engine.pack(dtype, data + skip * source.strides[4] * element_size(dtype), source.strides[1],
                   source.strides[4] * step, channels, wide.last - wide.first, pitch,
@@ -425,12 +516,9 @@ void multiply_pixels(const WindowProduct& product) {
                    of_grid(product, grid, all),
                    bias,
                    {}};
-      part.places.reserve(static_cast<size_t>(product.in) * grid.offsets.size());
-      for (int64_t c = 0; c < product.in; ++c) {
-        for (int64_t offset : grid.offsets) {
-          part.places.push_back(offset * pixels.pitch + c);
-        }
-      }
+      const int64_t panel = part.engine.cols;
+      part.seen = seen_by(product, grid, pixels.pitch, panel,
+                          stretch_of(panel * static_cast<int64_t>(sizeof(T))));
       multiply_part(part, images);
     }
   }

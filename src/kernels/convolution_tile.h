@@ -327,8 +327,8 @@ template <typename V>
 constexpr int kPixelRows = sizeof(typename V::R) == 64 ? 14 : 6;
 
 template <typename V, int kRows, int kVectors>
-void pixel_tile(int64_t k, const typename V::T* a, int64_t a_row, const int64_t* places,
-                const typename V::T* b, typename V::T* c, bool first) {
+void pixel_tile(int64_t k, const typename V::T* a, int64_t a_row, const PixelStep* steps,
+                const typename V::T* b, typename V::T* c, bool fresh) {
   using R = typename V::R;
   constexpr int64_t kPanel = 2 * V::kWidth;
   R sum[kRows][kVectors];
@@ -336,16 +336,16 @@ void pixel_tile(int64_t k, const typename V::T* a, int64_t a_row, const int64_t*
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) {
-      sum[i][j] = V::zero();
+      sum[i][j] = fresh ? V::zero() : V::load(c + i * kPanel + j * V::kWidth);
     }
   }
-#pragma GCC unroll 2
   for (int64_t p = 0; p < k; ++p) {
-    const typename V::T* from = a + places[p];
+    const typename V::T* from = a + steps[p].pixel;
+    const typename V::T* factors = b + steps[p].factor;
     R right[kVectors];
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) {
-      right[j] = V::load(b + j * V::kWidth);
+      right[j] = V::load(factors + j * V::kWidth);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -355,40 +355,38 @@ void pixel_tile(int64_t k, const typename V::T* a, int64_t a_row, const int64_t*
         sum[i][j] = V::fma(left, right[j], sum[i][j]);
       }
     }
-    b += kPanel;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) {
-      typename V::T* out = c + i * kPanel + j * V::kWidth;
-      V::store(out, first ? sum[i][j] : sum[i][j] + V::load(out));
+      V::store(c + i * kPanel + j * V::kWidth, sum[i][j]);
     }
   }
 }
 
 template <typename V, int kRows, int kVectors>
 [[gnu::always_inline]] inline void pixel_tile_of(int64_t rows, int64_t k, const typename V::T* a,
-                                                 int64_t a_row, const int64_t* places,
+                                                 int64_t a_row, const PixelStep* steps,
                                                  const typename V::T* b, typename V::T* c,
-                                                 bool first) {
+                                                 bool fresh) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
-      return pixel_tile_of<V, kRows - 1, kVectors>(rows, k, a, a_row, places, b, c, first);
+      return pixel_tile_of<V, kRows - 1, kVectors>(rows, k, a, a_row, steps, b, c, fresh);
     }
   }
-  pixel_tile<V, kRows, kVectors>(k, a, a_row, places, b, c, first);
+  pixel_tile<V, kRows, kVectors>(k, a, a_row, steps, b, c, fresh);
 }
 
 // Rows are shared out evenly: few of them do not keep the units busy.
 template <typename V, int kVectors>
 void pixel_columns(int64_t m, int64_t k, const typename V::T* a, int64_t a_row,
-                   const int64_t* places, const typename V::T* b, typename V::T* c, bool first) {
+                   const PixelStep* steps, const typename V::T* b, typename V::T* c, bool fresh) {
   constexpr int64_t kPanel = 2 * V::kWidth;
   constexpr int64_t kMost = kPixelRows<V>;
   for (int64_t tiles = (m + kMost - 1) / kMost; tiles > 0; --tiles) {
     const int64_t rows = (m + tiles - 1) / tiles;
-    pixel_tile_of<V, kMost, kVectors>(rows, k, a, a_row, places, b, c, first);
+    pixel_tile_of<V, kMost, kVectors>(rows, k, a, a_row, steps, b, c, fresh);
     a += rows * a_row;
     c += rows * kPanel;
     m -= rows;
@@ -397,9 +395,9 @@ void pixel_columns(int64_t m, int64_t k, const typename V::T* a, int64_t a_row,
 
 template <typename V>
 void pixel_sums(int64_t m, int64_t n, int64_t k, const typename V::T* a, int64_t a_row,
-                const int64_t* places, const typename V::T* b, typename V::T* c, bool first) {
+                const PixelStep* steps, const typename V::T* b, typename V::T* c, bool fresh) {
   const auto run = n > V::kWidth ? pixel_columns<V, 2> : pixel_columns<V, 1>;
-  run(m, k, a, a_row, places, b, c, first);
+  run(m, k, a, a_row, steps, b, c, fresh);
 }
 
 template <typename V>

@@ -323,6 +323,13 @@ void gather_factors(const WindowProduct& product, const Grid& grid, int64_t grou
   const int64_t item = element_size(product.dtype);
   const auto* data = static_cast<const char*>(weight.data) + group * weight.group * item;
   const int64_t grain = std::max<int64_t>(1, (1 << 13) / (product.in * taps));
+  if (dense && taps == 1 && weight.row == 1 && weight.channel != 1) {  // rows are adjacent: turned
+    parallel_for(0, product.out, std::max<int64_t>(grain, 16), [&](int64_t begin, int64_t end) {
+      engine.pack(product.dtype, data + begin * item, weight.channel, 1, product.in, end - begin,
+                  product.in, out + begin * product.in);
+    });
+    return;
+  }
   const bool whole = dense && (weight.channel == taps || product.in == 1);
   parallel_for(0, product.out, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

@@ -154,6 +154,28 @@ void pack_edge_square(const S* source, int64_t item_stride, int64_t items, int64
   }
 }
 
+// Steps of depth that are less than a vector, where they are adjacent.
+template <typename V, typename S>
+void pack_last_steps(const S* source, int64_t item_stride, int64_t items, int64_t steps,
+                     int64_t width, typename V::T* out) {
+  constexpr int kWidth = V::kWidth;
+  for (int64_t i = 0; i < width; i += kWidth) {
+    const int64_t wide = width - i < kWidth ? width - i : kWidth;
+    typename V::R rows[kWidth];
+#pragma GCC unroll 16
+    for (int r = 0; r < kWidth; ++r) {
+      rows[r] = i + r < items ? load_part<V>(source + (i + r) * item_stride, steps) : V::zero();
+    }
+    V::transpose(rows);
+#pragma GCC unroll 16
+    for (int r = 0; r < kWidth; ++r) {
+      if (r < steps) {
+        V::store_first(out + r * width + i, rows[r], wide);
+      }
+    }
+  }
+}
+
 // Steps of depth are adjacent. One panel. Where a vector is less than a cache line, the rows that
 // come next are fetched meanwhile: each is a stream of its own, too short for the hardware to see.
 // Whole lines come as fast without (measured).
@@ -185,6 +207,11 @@ void pack_transpose(const S* source, int64_t item_stride, int64_t items, int64_t
         pack_edge_square<V>(rows_at + p, item_stride, items - i, wide, width, to);
       }
     }
+  }
+  if (depth - whole >= kWidth / 4) {
+    pack_last_steps<V>(source + whole, item_stride, items, depth - whole, width,
+                       out + whole * width);
+    return;
   }
   for (int64_t p = whole; p < depth; ++p) {
     for (int64_t i = 0; i < width; ++i) {
