@@ -41,7 +41,9 @@ bool by_lanes(const Windows& windows, int64_t groups, const ImagesRef& source) {
 bool by_pixels(const WindowProduct& product) {
   constexpr int64_t kFewest = 5;
   const bool adjacent = product.source.strides[1] == 1 && product.source.strides[4] != 1;
-  return product.out >= kFewest && (adjacent || count(product.kernel) > 1);
+  // Few channels in planes by steps are turned for more than they save.
+  const bool sparse = product.in < 8 && product.windows.planes() > 1;
+  return product.out >= kFewest && (adjacent || (count(product.kernel) > 1 && !sparse));
 }
 
 void run(const WindowProduct& product) {

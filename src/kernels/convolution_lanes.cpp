@@ -21,6 +21,7 @@ constexpr int64_t kPositions = 1024;
 constexpr int64_t kImageGroups = 8;
 
 const PerThread<Scratch> planes_scratch;
+const PerThread<Scratch> whole_scratch;
 const PerThread<Scratch> sums_scratch;
 const PerThread<Scratch> turned_scratch;
 const PerThread<Scratch> factors_scratch;
@@ -31,12 +32,64 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+// A small image whose rows are neighbours is turned whole, then cut into rows of planes.
+bool turns_whole(const Windows& windows, const ImagesRef& source) {
+  constexpr int64_t kSmall = 2048;
+  return source.strides[4] == 1 && source.strides[1] != 1 && windows.source[0] == 1 &&
+         source.strides[3] == windows.source[2] && count(windows.source) <= kSmall;
+}
+
+template <typename T>
+void copy_lanes(const T* from, int64_t step, int64_t count, T* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(to + i * kLanes, from + i * step * kLanes, kLanes * sizeof(T));
+  }
+}
+
+template <typename T>
+void prepare_whole(const Windows& windows, const Borders& borders, DType dtype,
+                   const ImagesRef& source, int64_t image, int64_t first, int64_t channels,
+                   T* out) {
+  T* turned = whole_scratch->get<T>(count(windows.source) * kLanes + kPlaneSlack);
+  const int64_t at = image * source.strides[0] + first * source.strides[1];
+  gemm_engine<T>().pack(dtype, static_cast<const char*>(source.data) + at * element_size(dtype),
+                        source.strides[1], 1, channels, count(windows.source), kLanes, turned);
+  const int64_t width = windows.size[2];
+  for (size_t deep = 0; deep < windows.starts[0].size(); ++deep) {
+    for (size_t high = 0; high < windows.starts[1].size(); ++high) {
+      for (size_t wide = 0; wide < windows.starts[2].size(); ++wide) {
+        const Inside& rows = borders[1][high];
+        const Inside& columns = borders[2][wide];
+        const int64_t left = columns.first * windows.step[2] + windows.starts[2][wide];
+        for (int64_t z = 0; z < windows.size[0]; ++z) {
+          const bool seen = z >= borders[0][deep].first && z < borders[0][deep].last;
+          for (int64_t y = 0; y < windows.size[1]; ++y, out += width * kLanes) {
+            if (!seen || y < rows.first || y >= rows.last) {
+              std::fill(out, out + width * kLanes, T{0});
+              continue;
+            }
+            const int64_t row = y * windows.step[1] + windows.starts[1][high];
+            std::fill(out, out + columns.first * kLanes, T{0});
+            copy_lanes(turned + (row * windows.source[2] + left) * kLanes, windows.step[2],
+                       columns.last - columns.first, out + columns.first * kLanes);
+            std::fill(out + columns.last * kLanes, out + width * kLanes, T{0});
+          }
+        }
+      }
+    }
+  }
+}
+
 // Channels [first, first + channels) of an image, in planes of kLanes channels.
 template <typename T>
-void prepare_lanes(const Windows& windows, DType dtype, const ImagesRef& source, int64_t image,
-                   int64_t first, int64_t channels, T* out) {
+void prepare_lanes(const Windows& windows, const Borders& borders, DType dtype,
+                   const ImagesRef& source, int64_t image, int64_t first, int64_t channels,
+                   T* out) {
+  if (turns_whole(windows, source)) {
+    return prepare_whole(windows, borders, dtype, source, image, first, channels, out);
+  }
   for (int64_t row = 0; row < plane_rows(windows); ++row) {
-    prepare_pixels(windows, dtype, source, image, first, channels, kLanes, row, out);
+    prepare_pixels(windows, borders, dtype, source, image, first, channels, kLanes, row, out);
   }
 }
 
@@ -118,16 +171,22 @@ void sum_grid(const WindowProduct& product, const Grid& grid, const T* planes, c
   }
 }
 
-// The gradient of the output of a group of channels, in their order of position.
+// Rows [row, row + rows) of the gradient of the output of a group of channels, in their order.
 template <typename T>
 void lay_out_lanes(const Convolution& problem, const ImagesRef& output, int64_t image,
-                   int64_t first, int64_t channels, int64_t row, T* out) {
-  const int64_t skip = image * output.strides[0] + first * output.strides[1] +
-                       row / problem.output[1] * output.strides[2] +
-                       row % problem.output[1] * output.strides[3];
-  gemm_engine<T>().pack(
-      problem.dtype, static_cast<const char*>(output.data) + skip * element_size(problem.dtype),
-      output.strides[1], output.strides[4], channels, problem.output[2], kLanes, out);
+                   int64_t first, int64_t channels, int64_t row, int64_t rows, T* out) {
+  const Extent& size = problem.output;
+  const auto* data = static_cast<const char*>(output.data);
+  // Rows that are neighbours in memory are taken as one.
+  const bool joined = size[0] == 1 && output.strides[3] == size[2] * output.strides[4];
+  const int64_t together = joined ? rows : 1;
+  for (int64_t y = row; y < row + rows; y += together) {
+    const int64_t skip = image * output.strides[0] + first * output.strides[1] +
+                         y / size[1] * output.strides[2] + y % size[1] * output.strides[3];
+    gemm_engine<T>().pack(problem.dtype, data + skip * element_size(problem.dtype),
+                          output.strides[1], output.strides[4], channels, together * size[2],
+                          kLanes, out + (y - row) * size[2] * kLanes);
+  }
 }
 
 }  // namespace
@@ -135,6 +194,7 @@ void lay_out_lanes(const Convolution& problem, const ImagesRef& output, int64_t 
 template <typename T>
 void sum_windows_by_lanes(const WindowProduct& product) {
   const Windows& windows = product.windows;
+  const Borders borders = borders_of(windows);
   const int64_t blocks = ceil_div(product.groups, kLanes);
   int64_t taps = 0;
   for (const Grid& grid : windows.grids) {
@@ -160,8 +220,8 @@ void sum_windows_by_lanes(const WindowProduct& product) {
                    const int64_t block = i % blocks;
                    const int64_t first = block * kLanes;
                    const int64_t channels = std::min(kLanes, product.groups - first);
-                   prepare_lanes(windows, product.dtype, product.source, image, first, channels,
-                                 planes);
+                   prepare_lanes(windows, borders, product.dtype, product.source, image, first,
+                                 channels, planes);
                    const T* own = factors;
                    for (const Grid& grid : windows.grids) {
                      const auto depth = static_cast<int64_t>(grid.taps.size());
@@ -178,6 +238,7 @@ void sum_for_weight_by_lanes(const Convolution& problem, const Windows& windows,
                              const ImagesRef& input, const ImagesRef& output,
                              const MutableImagesRef& weight) {
   const ConvolutionEngine<T>& tools = convolution_engine<T>();
+  const Borders borders = borders_of(windows);
   const Grid& grid = windows.grids[0];
   const auto taps = static_cast<int64_t>(grid.taps.size());
   const int64_t blocks = ceil_div(problem.groups, kLanes);
@@ -188,7 +249,7 @@ void sum_for_weight_by_lanes(const Convolution& problem, const Windows& windows,
   T* partial = partial_scratch->get<T>(blocks * sets * size);
   parallel_for(0, blocks * sets, 1, [&](int64_t begin, int64_t end) {
     T* planes = planes_scratch->get<T>(windows.channel() * kLanes);
-    T* right = turned_scratch->get<T>(problem.output[2] * kLanes);
+    T* right = turned_scratch->get<T>(together * problem.output[2] * kLanes);
     T* sums = sums_scratch->get<T>(size);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i / sets * kLanes;
@@ -197,14 +258,16 @@ void sum_for_weight_by_lanes(const Convolution& problem, const Windows& windows,
       std::fill(total, total + size, T{0});
       const int64_t last_image = (i % sets + 1) * problem.batch / sets;
       for (int64_t n = i % sets * problem.batch / sets; n < last_image; ++n) {
-        prepare_lanes(windows, problem.dtype, input, n, first, channels, planes);
+        prepare_lanes(windows, borders, problem.dtype, input, n, first, channels, planes);
         for (int64_t start = 0; start < rows; start += together) {
           std::fill(sums, sums + size, T{0});
-          for (int64_t y = start; y < std::min(start + together, rows); ++y) {
-            lay_out_lanes(problem, output, n, first, channels, y, right);
+          const int64_t end = std::min(start + together, rows);
+          lay_out_lanes(problem, output, n, first, channels, start, end - start, right);
+          for (int64_t y = start; y < end; ++y) {
             const Extent at{y / problem.output[1], y % problem.output[1], 0};
             tools.lane_dots(problem.output[2], planes + windows.at(at) * kLanes,
-                            grid.offsets.data(), taps, right, sums);
+                            grid.offsets.data(), taps,
+                            right + (y - start) * problem.output[2] * kLanes, sums);
           }
           gemm_engine<T>().add_row(sums, T{1}, size, total);
         }

@@ -71,12 +71,13 @@ Pixels<T> lay_out(const WindowProduct& product, int64_t first, int64_t images) {
   const int64_t pitch = pitch_of<T>(channels);
   const int64_t size = windows.channel() * pitch;
   const int64_t rows = plane_rows(windows);
+  const Borders borders = borders_of(windows);
   T* out = pixels_scratch->get<T>(images * size + kPlaneSlack);
   const int64_t grain = std::max<int64_t>(1, (1 << 13) / (windows.size[2] * pitch));
   parallel_for(0, images * rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      prepare_pixels(windows, product.dtype, product.source, first + i / rows, 0, channels, pitch,
-                     i % rows, out + i / rows * size);
+      prepare_pixels(windows, borders, product.dtype, product.source, first + i / rows, 0, channels,
+                     pitch, i % rows, out + i / rows * size);
     }
   });
   return {out, size, pitch};
@@ -192,21 +193,20 @@ int64_t stretch_of(int64_t panel_bytes) {
 }
 
 // Which taps of a grid see row (z, y) of it inside the source.
-std::vector<bool> taps_inside(const Windows& windows, const Grid& grid, int64_t z, int64_t y) {
+std::vector<bool> taps_inside(const Windows& windows, const Borders& borders, const Grid& grid,
+                              int64_t z, int64_t y) {
   const auto heights = static_cast<int64_t>(windows.starts[1].size());
   const auto widths = static_cast<int64_t>(windows.starts[2].size());
   const auto within = [&](size_t d, int64_t start, int64_t at) {
-    const Inside seen = inside(windows, d, start);
+    const Inside& seen = borders[d][static_cast<size_t>(start)];
     return at >= seen.first && at < seen.last;
   };
   std::vector<bool> made;
   for (int64_t offset : grid.offsets) {
     const int64_t plane = offset / windows.plane() / widths;
     const int64_t row = offset % windows.plane() / windows.size[2];
-    made.push_back(within(0, windows.starts[0][static_cast<size_t>(plane / heights)],
-                          z + row / windows.size[1]) &&
-                   within(1, windows.starts[1][static_cast<size_t>(plane % heights)],
-                          y + row % windows.size[1]));
+    made.push_back(within(0, plane / heights, z + row / windows.size[1]) &&
+                   within(1, plane % heights, y + row % windows.size[1]));
   }
   return made;
 }
@@ -234,10 +234,11 @@ RowSteps steps_of(const WindowProduct& product, const Grid& grid, const std::vec
 Seen seen_by(const WindowProduct& product, const Grid& grid, int64_t pitch, int64_t panel,
              int64_t stretch) {
   Seen made;
+  const Borders borders = borders_of(product.windows);
   std::vector<std::vector<bool>> masks;
   for (int64_t z = 0; z < grid.size[0]; ++z) {
     for (int64_t y = 0; y < grid.size[1]; ++y) {
-      const std::vector<bool> mask = taps_inside(product.windows, grid, z, y);
+      const std::vector<bool> mask = taps_inside(product.windows, borders, grid, z, y);
       const auto found = std::find(masks.begin(), masks.end(), mask);
       made.kinds.push_back(static_cast<size_t>(found - masks.begin()));
       if (found == masks.end()) {
@@ -440,22 +441,25 @@ int64_t plane_rows(const Windows& windows) {
 }
 
 template <typename T>
-void prepare_pixels(const Windows& windows, DType dtype, const ImagesRef& source, int64_t image,
-                    int64_t first, int64_t channels, int64_t pitch, int64_t row, T* out) {
+void prepare_pixels(const Windows& windows, const Borders& borders, DType dtype,
+                    const ImagesRef& source, int64_t image, int64_t first, int64_t channels,
+                    int64_t pitch, int64_t row, T* out) {
   const GemmEngine<T>& engine = gemm_engine<T>();
   const auto heights = static_cast<int64_t>(windows.starts[1].size());
   const auto widths = static_cast<int64_t>(windows.starts[2].size());
   const int64_t y = row % windows.size[1];
   const int64_t z = row / windows.size[1] % windows.size[0];
   const int64_t plane = row / (windows.size[1] * windows.size[0]);
-  const int64_t y_start = windows.starts[1][static_cast<size_t>(plane % heights)];
-  const int64_t z_start = windows.starts[0][static_cast<size_t>(plane / heights)];
+  const auto high_at = static_cast<size_t>(plane % heights);
+  const auto deep_at = static_cast<size_t>(plane / heights);
+  const int64_t y_start = windows.starts[1][high_at];
+  const int64_t z_start = windows.starts[0][deep_at];
   const int64_t step = windows.step[2];
   const int64_t row_size = windows.size[2] * pitch;
   const int64_t plane_size = windows.plane() * pitch;
   T* to = out + plane * widths * plane_size + (z * windows.size[1] + y) * row_size;
-  const Inside deep = inside(windows, 0, z_start);
-  const Inside high = inside(windows, 1, y_start);
+  const Inside& deep = borders[0][deep_at];
+  const Inside& high = borders[1][high_at];
   if (z < deep.first || z >= deep.last || y < high.first || y >= high.last) {
     for (int64_t i = 0; i < widths; ++i) {
       std::fill(to + i * plane_size, to + i * plane_size + row_size, T{0});
@@ -474,9 +478,9 @@ void prepare_pixels(const Windows& windows, DType dtype, const ImagesRef& source
     engine.pack(dtype, data, source.strides[1], 1, channels, windows.source[2], pitch, turned);
     whole = turned;
   }
-  for (int64_t start : windows.starts[2]) {
-    const Inside wide = inside(windows, 2, start);
-    const int64_t skip = wide.first * step + start;
+  for (size_t i = 0; i < windows.starts[2].size(); ++i) {
+    const Inside& wide = borders[2][i];
+    const int64_t skip = wide.first * step + windows.starts[2][i];
     std::fill(to, to + wide.first * pitch, T{0});
     if (whole != nullptr) {
       engine.pack(kComputeDType<T>, whole + skip * pitch, 1, step * pitch, pitch,
@@ -524,9 +528,9 @@ void multiply_pixels(const WindowProduct& product) {
   }
 }
 
-#define RUSHLIGHT_INSTANTIATE(T)                                                             \
-  template void prepare_pixels<T>(const Windows&, DType, const ImagesRef&, int64_t, int64_t, \
-                                  int64_t, int64_t, int64_t, T*);                            \
+#define RUSHLIGHT_INSTANTIATE(T)                                                           \
+  template void prepare_pixels<T>(const Windows&, const Borders&, DType, const ImagesRef&, \
+                                  int64_t, int64_t, int64_t, int64_t, int64_t, T*);        \
   template void multiply_pixels<T>(const WindowProduct&);
 RUSHLIGHT_INSTANTIATE(float)
 RUSHLIGHT_INSTANTIATE(double)

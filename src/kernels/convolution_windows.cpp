@@ -53,6 +53,13 @@ Grid combine(const Windows& windows, const Extent& step, const Extent& kernel, c
   return made;
 }
 
+Inside inside(const Windows& windows, size_t d, int64_t start) {
+  const int64_t first = std::clamp<int64_t>(ceil_div(-start, windows.step[d]), 0, windows.size[d]);
+  const int64_t last =
+      std::clamp(ceil_div(windows.source[d] - start, windows.step[d]), first, windows.size[d]);
+  return {first, last};
+}
+
 // Calls `row(at, place)` for each row of the planes that has elements of the source, `at` being its
 // place there and in the planes for start 0 of the width; clears the others through `clear`.
 template <typename Row, typename Clear>
@@ -148,11 +155,14 @@ bool lies_ready(const Windows& windows, DType dtype, DType compute, const Images
 
 }  // namespace
 
-Inside inside(const Windows& windows, size_t d, int64_t start) {
-  const int64_t first = std::clamp<int64_t>(ceil_div(-start, windows.step[d]), 0, windows.size[d]);
-  const int64_t last =
-      std::clamp(ceil_div(windows.source[d] - start, windows.step[d]), first, windows.size[d]);
-  return {first, last};
+Borders borders_of(const Windows& windows) {
+  Borders made;
+  for (size_t d = 0; d < 3; ++d) {
+    for (int64_t start : windows.starts[d]) {
+      made[d].push_back(inside(windows, d, start));
+    }
+  }
+  return made;
 }
 
 bool Windows::wasteful() const {

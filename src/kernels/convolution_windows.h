@@ -128,15 +128,18 @@ struct Inside {
   int64_t first;
   int64_t last;
 };
-Inside inside(const Windows& windows, size_t d, int64_t start);
+// Of each start of planes, by dimension.
+using Borders = std::array<std::vector<Inside>, 3>;
+Borders borders_of(const Windows& windows);
 
 // Rows of the planes of an image: those of all planes along the width together.
 int64_t plane_rows(const Windows& windows);
 // Row `row` of planes whose channels lie side by side, `pitch` elements from one position to the
 // next: channels [first, first + channels) of the image at `out`, zeros behind them.
 template <typename T>
-void prepare_pixels(const Windows& windows, DType dtype, const ImagesRef& source, int64_t image,
-                    int64_t first, int64_t channels, int64_t pitch, int64_t row, T* out);
+void prepare_pixels(const Windows& windows, const Borders& borders, DType dtype,
+                    const ImagesRef& source, int64_t image, int64_t first, int64_t channels,
+                    int64_t pitch, int64_t row, T* out);
 
 // The product with windows whose channels lie side by side, so that nothing else is copied: each
 // sum has the bits of `multiply_windows`.

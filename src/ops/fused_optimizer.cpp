@@ -10,6 +10,7 @@
 #include "ops/operator.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/parallel.h"
+#include "tensor/geometry.h"
 
 namespace rushlight {
 namespace {
@@ -121,16 +122,24 @@ void check_lists(std::string_view op, const TensorList& params,
   }
 }
 
-// States that must be written in place; those with gaps go through contiguous copies.
+// States that must be written in place. They are taken as they lie where all lie alike without
+// gaps, channels last for example; others go through contiguous copies.
 class Scope {
  public:
-  Scope(std::string_view op, const Tensor& param) : op_(op), param_(param) {}
+  Scope(std::string_view op, const Tensor& param, std::initializer_list<const Tensor*> others)
+      : op_(op),
+        param_(param),
+        alike_(is_non_overlapping_and_dense(param.sizes(), param.strides())) {
+    for (const Tensor* other : others) {
+      alike_ = alike_ && other->strides() == param.strides();
+    }
+  }
   Tensor use(const Tensor& state, bool written) {
     if (!(state.sizes() == param_.sizes()) || state.dtype() != param_.dtype()) {
       fail(ErrorKind::Runtime, op_, "expected a state of shape ", param_.sizes(), " and dtype ",
            param_.dtype(), ", got ", state.sizes(), " and ", state.dtype());
     }
-    if (state.is_contiguous()) {
+    if (alike_ || state.is_contiguous()) {
       return state;
     }
     Tensor copy = contiguous(state);
@@ -146,6 +155,7 @@ class Scope {
  private:
   std::string_view op_;
   const Tensor& param_;
+  bool alike_;
   std::vector<std::pair<Tensor, Tensor>> copies_;
 };
 
@@ -220,7 +230,8 @@ void adam_step(std::string_view op, bool decoupled, const TensorList& params,
   items.reserve(params.size());
   for (size_t i = 0; i < params.size(); ++i) {
     const Tensor& param = params[i];
-    Scope scope(op, param);
+    Scope scope(op, param,
+                {&grads[i], &firsts[i], &seconds[i], amsgrad ? &maxima[i] : &seconds[i]});
     double step = steps[i].item().to_double();
     double correction1 = 1 - std::pow(beta1, step);
     double correction2 = 1 - std::pow(beta2, step);
@@ -305,7 +316,7 @@ void fused_sgd(const TensorList& params, const TensorList& grads, const TensorLi
   std::vector<Item> items;
   std::vector<std::pair<Tensor, Tensor>> copies;
   for (size_t i = 0; i < params.size(); ++i) {
-    Scope scope(op, params[i]);
+    Scope scope(op, params[i], {&grads[i], moving ? &buffers[i] : &grads[i]});
     DType dtype = params[i].dtype();
     Item item;
     item.states = {scope.use(params[i], true), scope.use(grads[i], false)};

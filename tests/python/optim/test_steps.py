@@ -136,3 +136,29 @@ def test_rate_may_be_a_tensor():
     parameter.grad = torch.ones(1)
     optimizer.step()
     assert parameter.item() == 0.5
+
+
+@pytest.mark.parametrize("layout", ["last", "mixed", "gaps"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ps: optim.SGD(ps, 0.1, momentum=0.9, weight_decay=0.01),
+        lambda ps: optim.Adam(ps, 0.1, amsgrad=True),
+        lambda ps: optim.AdamW(ps, 0.1),
+    ],
+)
+def test_steps_do_not_depend_on_the_layout(make, layout):
+    torch.manual_seed(0)
+    start, grads = torch.randn(4, 5, 3, 2), torch.randn(3, 4, 5, 3, 2)
+    ends = []
+    for lay in (torch.clone, lambda t: t.contiguous(memory_format=torch.channels_last)):
+        p = lay(start)
+        if layout == "gaps" and ends:
+            p = torch.empty(4, 5, 3, 4)[..., ::2].copy_(start)
+        p.requires_grad_()
+        optimizer = make([p])
+        for grad in grads:
+            p.grad = grad.clone() if layout == "mixed" else lay(grad)
+            optimizer.step()
+        ends.append(p.detach())
+    assert ends[0].equal(ends[1])
