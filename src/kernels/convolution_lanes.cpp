@@ -23,6 +23,7 @@ constexpr int64_t kImageGroups = 8;
 const PerThread<Scratch> planes_scratch;
 const PerThread<Scratch> whole_scratch;
 const PerThread<Scratch> sums_scratch;
+const PerThread<Scratch> gathered_scratch;
 const PerThread<Scratch> turned_scratch;
 const PerThread<Scratch> factors_scratch;
 const PerThread<Scratch> bias_scratch;
@@ -143,10 +144,22 @@ void store_lanes(const WindowProduct& product, int64_t target, int64_t step, int
   }
 }
 
-// All results of a grid for a group of channels of an image.
+// Whether results of several grids, which lie between each other, are gathered before they are
+// stored: a plane at once.
+bool gathers(const WindowProduct& product) {
+  constexpr int64_t kNear = 4096;  // positions whose lanes stay in the second-level cache
+  const auto& strides = product.result.strides;
+  const Extent& size = product.result_size;
+  return product.windows.grids.size() > 1 && product.windows.complete && count(size) <= kNear &&
+         (size[1] == 1 || strides[3] == size[2] * strides[4]) &&
+         (size[0] == 1 || strides[2] == size[1] * strides[3]);
+}
+
+// All results of a grid for a group of channels of an image: stored, or at their places of the
+// plane `gathered`.
 template <typename T>
 void sum_grid(const WindowProduct& product, const Grid& grid, const T* planes, const T* factors,
-              const T* bias, int64_t image, int64_t first, int64_t channels) {
+              const T* bias, int64_t image, int64_t first, int64_t channels, T* gathered) {
   const auto& strides = product.result.strides;
   const Extent& size = grid.size;
   const auto taps = static_cast<int64_t>(grid.taps.size());
@@ -162,10 +175,18 @@ void sum_grid(const WindowProduct& product, const Grid& grid, const T* planes, c
         convolution_engine<T>().lane_sums(size[2], in, grid.offsets.data(), factors, taps, bias,
                                           sums + i * size[2] * kLanes);
       }
-      const int64_t target = image * strides[0] + first * strides[1] +
-                             (grid.first[0] + z * grid.step[0]) * strides[2] +
-                             (grid.first[1] + y * grid.step[1]) * strides[3] +
-                             grid.first[2] * strides[4];
+      const Extent at{grid.first[0] + z * grid.step[0], grid.first[1] + y * grid.step[1],
+                      grid.first[2]};
+      if (gathered != nullptr) {
+        const Extent& whole = product.result_size;
+        T* to = gathered + ((at[0] * whole[1] + at[1]) * whole[2] + at[2]) * kLanes;
+        for (int64_t x = 0; x < size[2]; ++x) {
+          std::memcpy(to + x * grid.step[2] * kLanes, sums + x * kLanes, kLanes * sizeof(T));
+        }
+        continue;
+      }
+      const int64_t target = image * strides[0] + first * strides[1] + at[0] * strides[2] +
+                             at[1] * strides[3] + at[2] * strides[4];
       store_lanes(product, target, strides[4] * grid.step[2], channels, rows * size[2], sums);
     }
   }
@@ -212,25 +233,33 @@ void sum_windows_by_lanes(const WindowProduct& product) {
     gemm_engine<T>().load_row(product.dtype, product.bias, 1, product.groups, bias);
   }
   const int64_t work = kLanes * (count(product.result_size) * taps + windows.channel());
-  parallel_for(0, product.batch * blocks, std::max<int64_t>(1, kTaskWork / work),
-               [&](int64_t begin, int64_t end) {
-                 T* planes = planes_scratch->get<T>(windows.channel() * kLanes);
-                 for (int64_t i = begin; i < end; ++i) {
-                   const int64_t image = i / blocks;
-                   const int64_t block = i % blocks;
-                   const int64_t first = block * kLanes;
-                   const int64_t channels = std::min(kLanes, product.groups - first);
-                   prepare_lanes(windows, borders, product.dtype, product.source, image, first,
-                                 channels, planes);
-                   const T* own = factors;
-                   for (const Grid& grid : windows.grids) {
-                     const auto depth = static_cast<int64_t>(grid.taps.size());
-                     sum_grid(product, grid, planes, own + block * depth * kLanes, bias + first,
-                              image, first, channels);
-                     own += blocks * depth * kLanes;
-                   }
-                 }
-               });
+  const int64_t grain = std::max<int64_t>(1, kTaskWork / work);
+  const int64_t positions = count(product.result_size);
+  const bool gathers_planes = gathers(product);
+  parallel_for(0, product.batch * blocks, grain, [&](int64_t begin, int64_t end) {
+    T* planes = planes_scratch->get<T>(windows.channel() * kLanes);
+    T* gathered = gathers_planes ? gathered_scratch->get<T>(positions * kLanes) : nullptr;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / blocks;
+      const int64_t block = i % blocks;
+      const int64_t first = block * kLanes;
+      const int64_t channels = std::min(kLanes, product.groups - first);
+      prepare_lanes(windows, borders, product.dtype, product.source, image, first, channels,
+                    planes);
+      const T* own = factors;
+      for (const Grid& grid : windows.grids) {
+        const auto depth = static_cast<int64_t>(grid.taps.size());
+        sum_grid(product, grid, planes, own + block * depth * kLanes, bias + first, image, first,
+                 channels, gathered);
+        own += blocks * depth * kLanes;
+      }
+      if (gathered != nullptr) {
+        const auto& strides = product.result.strides;
+        store_lanes(product, image * strides[0] + first * strides[1], strides[4], channels,
+                    positions, gathered);
+      }
+    }
+  });
 }
 
 template <typename T>
