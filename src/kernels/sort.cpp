@@ -65,6 +65,7 @@ void load_entries(const T* row, int64_t length, bool descending,
 }
 
 constexpr int64_t kKeyBlock = 64;
+constexpr int64_t kInserted = 32;  // entries that are kept in order
 
 // Keys of the elements from `row` on, of a whole block or of the `count` that there are; `flip` is
 // ~0 where the order is to be descending.
@@ -82,6 +83,51 @@ int64_t load_keys(const T* row, int64_t count, Key<T> flip, Key<T>* keys) {
   return count;
 }
 
+// Calls visit(keys, position of the first, count) with the blocks of a row from `start` on that
+// have a key below what `bound` gives.
+template <typename T, typename Bound, typename Visit>
+void for_blocks_below(const T* row, int64_t start, int64_t length, Key<T> flip, Bound&& bound,
+                      Visit&& visit) {
+  Key<T> keys[kKeyBlock];
+  while (start < length) {
+    const int64_t there = load_keys(row + start, length - start, flip, keys);
+    Key<T> smallest = keys[0];
+    for (int64_t i = 1; i < there; ++i) {
+      smallest = std::min(smallest, keys[i]);
+    }
+    if (smallest < bound()) {
+      visit(keys, start, there);
+    }
+    start += there;
+  }
+}
+
+// The first `count` entries of a row's order, few of them: kept in order, each goes to its place.
+template <typename T>
+void insert_first(const T* row, int64_t length, int64_t count, bool descending,
+                  std::vector<Entry<Key<T>>>& kept) {
+  using K = Key<T>;
+  load_entries(row, count, descending, kept);
+  std::sort(kept.begin(), kept.end());
+  Entry<K>* entries = kept.data();
+  K last = entries[count - 1].key;
+  for_blocks_below(
+      row, count, length, static_cast<K>(descending ? ~K{0} : K{0}), [&] { return last; },
+      [&](const K* keys, int64_t start, int64_t there) {
+        for (int64_t i = 0; i < there; ++i) {
+          if (!(keys[i] < last)) {
+            continue;
+          }
+          int64_t at = count - 1;
+          for (; at > 0 && keys[i] < entries[at - 1].key; --at) {
+            entries[at] = entries[at - 1];
+          }
+          entries[at] = {keys[i], start + i};
+          last = entries[count - 1].key;
+        }
+      });
+}
+
 // The first `count` entries of a row's order, of which there are several times as many elements. A
 // few candidates are kept; what does not come before the last of the best so far is passed over, a
 // block at a time. Equal elements that come later do not.
@@ -97,26 +143,21 @@ void load_first(const T* row, int64_t length, int64_t count, bool descending,
     kept.resize(wanted);
     return kept.back().key;
   };
-  int64_t start = std::min(length, static_cast<int64_t>(most));
+  const int64_t start = std::min(length, static_cast<int64_t>(most));
   load_entries(row, start, descending, kept);
   K last = shrink();
-  K keys[kKeyBlock];
-  while (start < length) {
-    const int64_t there = load_keys(row + start, length - start, flip, keys);
-    K smallest = keys[0];
-    for (int64_t i = 1; i < there; ++i) {
-      smallest = std::min(smallest, keys[i]);
-    }
-    for (int64_t i = 0; smallest < last && i < there; ++i) {
-      if (keys[i] < last) {
-        kept.push_back({keys[i], start + i});
-      }
-    }
-    if (kept.size() >= most) {
-      last = shrink();
-    }
-    start += there;
-  }
+  for_blocks_below(
+      row, start, length, flip, [&] { return last; },
+      [&](const K* keys, int64_t first, int64_t there) {
+        for (int64_t i = 0; i < there; ++i) {
+          if (keys[i] < last) {
+            kept.push_back({keys[i], first + i});
+          }
+        }
+        if (kept.size() >= most) {
+          last = shrink();
+        }
+      });
   shrink();
   std::sort(kept.begin(), kept.end());
 }
@@ -207,7 +248,11 @@ void partial_sort_rows(const Tensor& rows, const Tensor& order, bool descending,
       return;
     }
     if (count * 4 < length) {
-      load_first(row, length, count, descending, entries);
+      if (count <= kInserted) {
+        insert_first(row, length, count, descending, entries);
+      } else {
+        load_first(row, length, count, descending, entries);
+      }
     } else {
       load_entries(row, length, descending, entries);
       sort_entries(entries, scratch);
