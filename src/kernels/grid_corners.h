@@ -44,8 +44,8 @@ class GridAxis {
 
   // Whether `line` serves: the common case of planes.
   bool simple() const {
-    return flat_ && how_.interpolation == Interpolation::Linear && how_.border != Border::Reflect &&
-           how_.places != DType::Float16 && how_.places != DType::BFloat16 && size_ < (1 << 30);
+    return flat_ && how_.interpolation != Interpolation::Cubic && how_.border != Border::Reflect &&
+           how_.places != DType::Float16 && how_.places != DType::BFloat16 && size_ < (1 << 22);
   }
 
   // What `taps` gives, of many coordinates `step` apart, without branches: the lower element (less
@@ -58,6 +58,9 @@ class GridAxis {
     const T shift = how_.align ? T{0} : T{0.5};
     const T last = static_cast<T>(size_ - 1);
     const auto elements = static_cast<int32_t>(size_);
+    const bool nearest = how_.interpolation == Interpolation::Nearest;
+    // Adding and subtracting this rounds to a whole number, ties to even.
+    constexpr T kRounder = sizeof(T) == 4 ? T{0x1.8p23} : T{0x1.8p52};
     for (int64_t p = 0; p < count; ++p) {
       T x = (coordinates[p * step] + 1) * slope - shift;
       T moves = slope;
@@ -67,7 +70,11 @@ class GridAxis {
         x = x < last ? x : last;
       }
       // NaN and what lies far outside become -2, which has no elements.
-      const T near = x > T{-2} && x < last + 2 ? x : T{-2};
+      T near = x > T{-2} && x < last + 2 ? x : T{-2};
+      if (nearest) {
+        near = near + kRounder - kRounder;
+        moves = 0;
+      }
       const auto whole = static_cast<int32_t>(near);
       const int32_t low = whole - (static_cast<T>(whole) > near ? 1 : 0);
       const T floor = static_cast<T>(low);
@@ -257,14 +264,14 @@ class Corners {
   std::vector<T> bend;
 
  private:
-  // Linear interpolation in planes, line by line.
+  // Linear interpolation in planes, and the nearest element, line by line.
   void fill_lines(const T* grid, int64_t samples, Order order) {
     AxisLine<T> across;
     AxisLine<T> down;
     axes_[0].line(grid, 2, samples, across);
     axes_[1].line(grid + 1, 2, samples, down);
     const auto row = static_cast<int32_t>(strides_[1]);
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < count_; ++k) {
       const bool right = k % 2 != 0;
       const bool below = k / 2 != 0;
       const int32_t* has_x = right ? across.has_high : across.has_low;
