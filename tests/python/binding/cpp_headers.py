@@ -83,7 +83,10 @@ OF_FAMILY = re.compile(r"^RUSHLIGHT_ND_LAYER\((\w+), (\w+), \d\);", re.M)
 OPTIONS_ALIAS = re.compile(r"^using (\w+)Options = (\w+)Options<\d>;", re.M)
 MODULE = re.compile(r"^RUSHLIGHT_MODULE\((\w+)\);", re.M)
 OPTIMIZER = re.compile(
-    r"^class RUSHLIGHT_API (\w+) : public (?:Optimizer|AdamFamily<\w+>) \{", re.M
+    r"^RUSHLIGHT_OPTIMIZER\((\w+)\);|^class RUSHLIGHT_API (\w+) : public Optimizer \{", re.M
+)
+SCHEDULE = re.compile(
+    r"^class RUSHLIGHT_API (\w+) : public LRScheduler \{\n public:\n(.*?;)", re.M | re.S
 )
 
 
@@ -115,9 +118,22 @@ def layers() -> dict[str, list[Parameter]]:
 
 
 def optimizers() -> dict[str, list[Parameter]]:
-    text = (SOURCE / "optim.h").read_text()
-    given = options(text)
-    return {name: given[name] for name in OPTIMIZER.findall(text) if name in given}
+    found: dict[str, list[Parameter]] = {}
+    for path in sorted((SOURCE / "optim").glob("*.h")):
+        text = path.read_text()
+        given = options(text)
+        names = [made or written for made, written in OPTIMIZER.findall(text)]
+        found |= {name: given[name] for name in names if name in given}
+    return found
+
+
+def schedules() -> dict[str, list[Parameter]]:
+    """Of each schedule, the parameters of its first constructor."""
+    found = {}
+    for name, body in SCHEDULE.findall((SOURCE / "optim" / "lr_scheduler.h").read_text()):
+        one_line = re.sub(r"\s+", " ", re.sub(r"//.*", "", body))
+        found[name] = list(parameters(re.search(rf"{name}\((.*)\);", one_line)[1]))
+    return found
 
 
 def initializers() -> dict[str, list[Parameter]]:
