@@ -179,13 +179,35 @@ class OpOverloadPacket:
         found = None
         if not overload.startswith("__"):
             found = _C._operator_overload(self.__name__, self._plain_overload(overload))
-        if found is None:
-            raise AttributeError(
-                f"The underlying op of '{self._qualified}' has no overload name '{overload}'"
-            )
-        made = OpOverload(self, overload, *found)
+        if found is not None:
+            made = OpOverload(self, overload, *found)
+        else:
+            general = self._more_general(overload)
+            if general is None:
+                raise AttributeError(
+                    f"The underlying op of '{self._qualified}' has no overload name '{overload}'"
+                )
+            made = getattr(self, general)
         setattr(self, overload, made)
         return made
+
+    def _more_general(self, overload: str) -> str | None:
+        """The overload that also does what PyTorch has one of this name for, if any.
+
+        One of two tensors takes numbers in their place, one of dimensions takes a single one.
+        """
+        if overload == "dim":
+            wanted = ["dims"]
+        elif "scalar" in overload.lower():
+            wanted = [overload.replace("Scalar", "Tensor"), "Tensor", "Tensor_Tensor", "self"]
+            wanted.append("default")
+        else:
+            return None
+        for name in [name for name in wanted if name in self.overloads()]:
+            arguments = getattr(self, name)._schema.arguments
+            if name == "dims" or sum(str(given.type) == "Tensor" for given in arguments) > 1:
+                return name
+        return None
 
     def _plain_overload(self, overload: str) -> str:
         """The overload whose out= form has this name: "out" of the first, "X_out" of others."""
