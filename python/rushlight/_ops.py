@@ -46,6 +46,12 @@ def _kinds() -> dict[tuple[str, str], str]:
     return {(row["name"], row["overload"]): row["kind"] for row in _C._operator_table()}
 
 
+@functools.cache
+def _aliases() -> dict[str, str]:
+    """Other names of operators, with theirs: "multiply" is "mul"."""
+    return dict(_C._operator_aliases())
+
+
 class OpOverload:
     """One overload of an operator: callable with the schema's argument names."""
 
@@ -260,6 +266,10 @@ class _Namespace:
             packet = OpOverloadPacket(self._name, name)
             setattr(self, name, packet)
             return packet
+        written = "_" if name.endswith("_") else ""
+        other_name = _aliases().get(name.removesuffix("_")) if self._name == "aten" else None
+        if other_name is not None:
+            return getattr(self, other_name + written, None)
         from rushlight._library import python_ops
 
         if name.startswith("_foreach_"):

@@ -257,3 +257,13 @@ def test_one_overload_for_tensors_and_numbers():
     for packet, name in ((aten.relu, "Scalar"), (aten.mul, "dim"), (aten.mul, "Other")):
         with pytest.raises(AttributeError, match=f"has no overload name '{name}'"):
             getattr(packet, name)
+
+
+def test_operators_by_their_other_names():
+    aten = torch.ops.aten
+    assert aten.multiply.Tensor is aten.mul.Tensor and aten.divide_.Tensor is aten.div_.Tensor
+    assert aten.special_expit is aten.sigmoid and aten.arctan2(torch.ones(1), torch.ones(1)) > 0
+    for name, own in torch._C._operator_aliases():
+        assert getattr(aten, name) is getattr(aten, own)
+    with pytest.raises(AttributeError, match="'special_softmax_': it is no operator"):
+        aten.special_softmax_
