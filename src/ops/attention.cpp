@@ -22,8 +22,13 @@ MutableHeadsRef target(const Tensor& x) {
   return {x.data(), x.strides()[0], x.strides()[1], x.strides()[2], x.strides()[3]};
 }
 
-// (B, H, L, E) lying in memory as (B, L, H, E): joining the heads again is then a view.
+// (B, H, L, E) with the heads inside of the rows where `like` has them so, as a view that split
+// them: joining them again is then a view. Else row-major, so that they can be viewed otherwise.
 Tensor make_heads(int64_t batch, int64_t count, int64_t rows, int64_t size, const Tensor& like) {
+  const bool inside = like.strides()[1] < like.strides()[2] && like.strides()[1] != 0;
+  if (!inside) {
+    return make_tensor({batch, count, rows, size}, like.dtype(), like.device());
+  }
   return make_strided({batch, count, rows, size}, {rows * count * size, size, count * size, 1},
                       like.dtype(), like.device());
 }
@@ -58,7 +63,11 @@ Attention problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tenso
 std::tuple<Tensor, Tensor> attention_kernel(const Tensor& q, const Tensor& k, const Tensor& v,
                                             const Tensor& mask, const Tensor& keep, bool causal,
                                             double scale, double keep_scale) {
-  Tensor out = make_heads(q.sizes()[0], q.sizes()[1], q.sizes()[2], v.sizes()[3], q);
+  // Dropout's weights are whole in PyTorch, and their products row-major.
+  Tensor out = keep.defined()
+                   ? make_tensor({q.sizes()[0], q.sizes()[1], q.sizes()[2], v.sizes()[3]},
+                                 q.dtype(), q.device())
+                   : make_heads(q.sizes()[0], q.sizes()[1], q.sizes()[2], v.sizes()[3], q);
   DType compute = q.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   Tensor lse = make_tensor({q.sizes()[0], q.sizes()[1], q.sizes()[2]}, compute, q.device());
   if (!out.is_meta() && out.numel() != 0) {

@@ -110,12 +110,16 @@ std::tuple<Tensor, Tensor, Tensor> unpack(const Tensor& given, const Tensor& giv
   const int64_t n = columns_of(given);
   const int64_t rank = std::min(m, n);
   const IntList batch = batch_sizes(given);
+  if (given.is_meta()) {
+    const auto make = [&](bool wanted, int64_t rows, int64_t columns) {
+      return wanted ? make_tensor(with_tail(batch, {rows, columns}), given.dtype(), given.device())
+                    : nothing(given);
+    };
+    return {make(unpack_pivots, m, m), make(unpack_data, m, rank), make(unpack_data, rank, n)};
+  }
   const Tensor p = unpack_pivots ? make_columns(batch, m, m, given) : nothing(given);
   const Tensor lower = unpack_data ? make_columns(batch, m, rank, given) : nothing(given);
   const Tensor upper = unpack_data ? make_columns(batch, rank, n, given) : nothing(given);
-  if (given.is_meta()) {
-    return {p, lower, upper};
-  }
   const int64_t count = count_of(batch);
   Tensor pivots;
   if (unpack_pivots) {
@@ -136,7 +140,9 @@ std::tuple<Tensor, Tensor, Tensor> unpack(const Tensor& given, const Tensor& giv
       }
     });
   });
-  return {p, lower, upper};
+  // Filled by columns, as factorisations are; given by rows, as PyTorch does.
+  using kernels::as_contiguous;
+  return {as_contiguous(p), as_contiguous(lower), as_contiguous(upper)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> lu_of(const Tensor& a, bool pivot) {

@@ -194,7 +194,7 @@ std::tuple<Tensor, Tensor, Tensor> old_svd(const Tensor& self, bool some, bool c
   check_matrix(self, "linalg.svd");
   if (compute_uv) {
     auto [u, s, vh] = _linalg_svd(self, !some, true, {});
-    return {u, s, turned(vh)};
+    return {u, s, contiguous(turned(vh))};  // as PyTorch's, which may be viewed otherwise
   }
   const IntList batch = batch_sizes(self);
   const Tensor s = linalg_svdvals(self, {});

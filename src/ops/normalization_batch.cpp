@@ -7,6 +7,7 @@
 #include "ops/elementwise.h"
 #include "ops/normalization_channels.h"
 #include "ops/operator.h"
+#include "ops/pooling.h"
 #include "ops/watched.h"
 #include "ops/wide_gradient.h"
 
@@ -124,11 +125,19 @@ IntList batch_dims(const Tensor& input) {
   return dims;
 }
 
-Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bias,
+// Results are row-major, or channels last where the input is: what comes after may view them.
+Tensor laid_out(const Tensor& input) {
+  return input.is_contiguous() || pooling::is_channels_last(pooling::layout_of(input))
+             ? input
+             : contiguous(input);
+}
+
+Tensor batch_norm_of(const Tensor& given, const Tensor& weight, const Tensor& bias,
                      const Tensor& running_mean, const Tensor& running_var, bool training,
                      double momentum, double eps, bool) {
   Affine affine{weight, bias};
-  int64_t channels = check_input("batch_norm", input, affine, running_mean, running_var, training);
+  int64_t channels = check_input("batch_norm", given, affine, running_mean, running_var, training);
+  const Tensor input = laid_out(given);
   if (channels == 0) {
     return clone(input);
   }
@@ -154,11 +163,12 @@ Tensor batch_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bi
   return normalize(wide, found, affine, eps, input.dtype());
 }
 
-Tensor instance_norm_of(const Tensor& input, const Tensor& weight, const Tensor& bias,
+Tensor instance_norm_of(const Tensor& given, const Tensor& weight, const Tensor& bias,
                         const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
                         double momentum, double eps, bool) {
   Affine affine{weight, bias};
-  check_input("instance_norm", input, affine, running_mean, running_var, use_input_stats);
+  check_input("instance_norm", given, affine, running_mean, running_var, use_input_stats);
+  const Tensor input = laid_out(given);
   if (!use_input_stats) {
     return normalize(widened(input), running(running_mean, running_var, input.dim()), affine, eps,
                      input.dtype());

@@ -129,3 +129,53 @@ def test_strides(expression, strides):
         "idx": torch.zeros(4, 3).long(),
     }
     assert eval(expression, space).stride() == strides
+
+
+@pytest.mark.parametrize(("dropout", "causal"), [(0.0, False), (0.0, True), (0.5, False)])
+def test_attention_lies_like_its_queries(dropout: float, causal: bool) -> None:
+    attend = torch.nn.functional.scaled_dot_product_attention
+    rows = torch.rand(2, 4, 5, 8, requires_grad=True)
+    out = attend(rows, rows, rows, dropout_p=dropout, is_causal=causal)
+    assert out.is_contiguous()
+    out.view(8, 40).sum().backward()
+    split = torch.rand(2, 5, 32).view(2, 5, 4, 8).transpose(1, 2)
+    out = attend(split, split, split, dropout_p=dropout, is_causal=causal)
+    if dropout == 0:
+        assert out.stride() == split.stride()
+        out.transpose(1, 2).view(2, 5, 32)
+    else:
+        assert out.is_contiguous()
+    flat = torch.rand(2, 5, 4)
+    assert attend(flat, flat, flat).is_contiguous()
+
+
+def test_gradients_of_attention_lie_like_its_arguments():
+    attend = torch.nn.functional.scaled_dot_product_attention
+    for x in (torch.rand(2, 4, 5, 8), torch.rand(2, 5, 4, 8).transpose(1, 2)):
+        q, k, v = (x.clone().requires_grad_() for _ in range(3))
+        given = torch.autograd.grad(attend(q, k, v).sum(), (q, k, v))
+        assert [g.stride() for g in given] == [q.stride()] * 3
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_normalised_channels_are_rows_or_last(train: bool) -> None:
+    turned = torch.rand(4, 5, 3).transpose(1, 2)
+    for norm in (torch.nn.BatchNorm1d(3), torch.nn.InstanceNorm1d(3)):
+        assert norm.train(train)(turned).is_contiguous()
+    assert torch.nn.BatchNorm1d(3).train(train)(torch.rand(3, 4).t()).is_contiguous()
+    plane = torch.rand(4, 3, 5, 6)
+    norm = torch.nn.BatchNorm2d(3).train(train)
+    assert norm(plane.transpose(2, 3)).is_contiguous()
+    last = plane.contiguous(memory_format=torch.channels_last)
+    assert norm(last).is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(norm(last), norm(plane))
+
+
+def test_factors_can_be_viewed():
+    x = torch.rand(2, 4, 3)
+    factors = [*torch.linalg.lu(x), *torch.lu_unpack(*torch.linalg.lu_factor(x)), torch.svd(x).V]
+    for factor in factors:
+        factor.view(-1)
+    p, lower, upper = torch.linalg.lu(x)
+    torch.testing.assert_close(p @ lower @ upper, x)
+    assert torch.linalg.lu(x.to("meta"))[2].is_contiguous()
