@@ -121,11 +121,14 @@ def _default_branch(owner: str, name: str) -> str:
         if error.code == 404:
             return "master"
         raise
-    except URLError:  # no network: a copy in the cache will do
+    except URLError as error:  # no network: a copy in the cache will do
         for ref in ("main", "master"):
             if os.path.exists(os.path.join(get_dir(), f"{owner}_{name}_{ref}")):
                 return ref
-        raise
+        raise RuntimeError(
+            "It looks like there is no internet connection and the repo could not be found in the "
+            f"cache ({get_dir()}): {error.reason}"
+        ) from error
 
 
 def _get_cache_or_reload(

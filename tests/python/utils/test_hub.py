@@ -101,6 +101,8 @@ def test_the_network_that_is_not_there(home, monkeypatch):
         hub.load("pytorch/vision:v1", "resnet18")
     with pytest.raises(urllib.error.URLError, match="use a repository on disk"):
         hub.load_state_dict_from_url("https://example.com/weights.pth")
+    with pytest.raises(RuntimeError, match="no internet connection and the repo could not be fou"):
+        hub.load("pytorch/vision", "resnet18")
     with pytest.raises(ValueError, match="expected a repository as 'owner/name"):
         hub.load("just_a_folder", "resnet18")
 
