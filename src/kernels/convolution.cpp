@@ -43,7 +43,11 @@ bool by_pixels(const WindowProduct& product) {
   const bool adjacent = product.source.strides[1] == 1 && product.source.strides[4] != 1;
   // Few channels in planes by steps are turned for more than they save.
   const bool sparse = product.in < 8 && product.windows.planes() > 1;
-  return product.out >= kFewest && (adjacent || (count(product.kernel) > 1 && !sparse));
+  // Few pixels of single taps: factors are most of the work, and panels of them are shared out.
+  constexpr int64_t kFew = 96;
+  const bool few = product.batch * count(product.result_size) <= kFew;
+  const bool windows = few || count(product.kernel) > 1;
+  return product.out >= kFewest && (adjacent || (windows && !sparse));
 }
 
 void run(const WindowProduct& product) {

@@ -166,6 +166,11 @@ void load_row_from(const S* source, int64_t stride, int64_t n, typename V::T* ou
       V::store(out + i, V::load(source + i));
     }
   }
+  if (stride == 2) {  // a constant, of which the compiler makes vectors
+    for (; i < n; ++i) {
+      out[i] = widen(source[2 * i]);
+    }
+  }
   for (; i < n; ++i) {
     out[i] = widen(source[i * stride]);
   }
