@@ -11,3 +11,4 @@
 #include <rushlight/nn/module.h>
 #include <rushlight/nn/pooling.h>
 #include <rushlight/nn/recurrent.h>
+#include <rushlight/nn/utils.h>

@@ -137,10 +137,19 @@ def schedules() -> dict[str, list[Parameter]]:
 
 
 def initializers() -> dict[str, list[Parameter]]:
-    text = re.sub(r"\n\s+", " ", (SOURCE / "nn" / "init.h").read_text())
+    return functions_of(SOURCE / "nn" / "init.h")
+
+
+def utilities() -> dict[str, list[Parameter]]:
+    return functions_of(SOURCE / "nn" / "utils.h")
+
+
+def functions_of(path: pathlib.Path) -> dict[str, list[Parameter]]:
+    """The free functions that a header declares, over as many lines as they take."""
+    text = re.sub(r"\n +", " ", path.read_text()).replace("( ", "(")
     found = {}
     for line in text.splitlines():
-        line = re.sub(r"\s*//.*", "", line)
+        line = re.sub(r"\s*//.*", "", line).removeprefix("RUSHLIGHT_API ")
         matched = DECLARATION.match(line)
         if matched is not None:
             found[matched[2]] = list(parameters(matched[3]))

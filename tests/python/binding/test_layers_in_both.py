@@ -18,6 +18,7 @@ LAYERS = cpp_headers.layers()
 OPTIMIZERS = cpp_headers.optimizers()
 SCHEDULES = cpp_headers.schedules()
 INITIALIZERS = cpp_headers.initializers()
+UTILITIES = cpp_headers.utilities()
 
 # Python's alone: where a tensor is placed, older spellings, and choices of how to compute.
 PYTHON_ONLY = {"self", "device", "dtype", "size_average", "reduce", "min_value", "max_value"}
@@ -96,6 +97,18 @@ def test_initializer(name: str) -> None:
     assert ours == theirs
 
 
+@pytest.mark.parametrize("name", sorted(UTILITIES))
+def test_utility(name: str) -> None:
+    function = getattr(nn.utils, name, None) or getattr(nn.utils.rnn, name)
+    ours = [(p.name, value(p.default)) for p in UTILITIES[name]]
+    theirs = [
+        (p.name, "required" if p.default is inspect.Parameter.empty else p.default)
+        for p in inspect.signature(function).parameters.values()
+        if p.name != "foreach"
+    ]
+    assert ours == theirs
+
+
 def test_the_headers_were_read() -> None:
     assert {"Linear", "Embedding", "LayerNorm", "RMSNorm", "Dropout", "GELU"} <= set(LAYERS)
     assert {"Sequential", "ModuleList", "ModuleDict", "CrossEntropyLoss"} <= set(LAYERS)
@@ -107,6 +120,7 @@ def test_the_headers_were_read() -> None:
     }
     assert set(SCHEDULES) == set(torch.optim.lr_scheduler.__all__) - {"LRScheduler"}
     assert {"normal_", "kaiming_uniform_", "trunc_normal_"} <= set(INITIALIZERS)
+    assert {"clip_grad_norm_", "vector_to_parameters", "pad_packed_sequence"} <= set(UTILITIES)
 
 
 def methods_of(text: str, class_name: str) -> set[str]:
