@@ -3,6 +3,7 @@
 
 #include <rushlight/autograd.h>
 #include <rushlight/compile.h>
+#include <rushlight/data.h>
 #include <rushlight/generated/functions.h>
 #include <rushlight/generated/namespaces.h>
 #include <rushlight/indexing.h>
