@@ -263,3 +263,23 @@ def test_names_of_pipes_by_keys():
     assert repr(pipe) == "SequenceWrapperMapDataPipe"
     assert repr(pipe.map(str)) == "MapperMapDataPipe"
     assert repr(pipe.shuffle()) == "ShufflerIterDataPipe"
+
+
+def test_generators_end_other_iterators_when_they_begin():
+    pipe = numbers(3)
+    first, second = iter(pipe), iter(pipe)
+    assert next(first) == 0
+    assert next(second) == 0
+    with pytest.raises(RuntimeError, match="This iterator has been invalidated"):
+        next(first)
+    assert list(second) == [1, 2]
+
+    class Plain(IterDataPipe):
+        def __iter__(self):
+            return iter([1, 2])
+
+    pipe = Plain()
+    first, second = iter(pipe), iter(pipe)
+    with pytest.raises(RuntimeError, match="This iterator has been invalidated"):
+        next(first)
+    assert next(second) == 1

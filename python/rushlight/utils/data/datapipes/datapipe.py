@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import pickle
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -91,14 +92,25 @@ def _maker(cls: type) -> Callable:
 
 
 def _checked_iter(method: Callable) -> Callable:
-    """__iter__ that resets the pipe, and ends the iterators made before."""
+    """__iter__ that resets the pipe, and ends the iterators made before.
 
-    @functools.wraps(method)
-    def wrapped(self: IterDataPipe) -> Iterator:
+    One that is a generator does so when its first item is asked for.
+    """
+
+    def begin(self: IterDataPipe) -> Iterator:
         number = self.__dict__.get("_valid_iterator_id", 0) + 1
         self._valid_iterator_id = number
         self.reset()
         return _checked_items(self, method(self), number)
+
+    def later(self: IterDataPipe) -> Iterator:
+        yield from begin(self)
+
+    lazy = inspect.isgeneratorfunction(method)
+
+    @functools.wraps(method)
+    def wrapped(self: IterDataPipe) -> Iterator:
+        return later(self) if lazy else begin(self)
 
     wrapped._is_checked = True
     return wrapped
