@@ -71,14 +71,40 @@ Tensor solve_full_rank(const Tensor& a, const Tensor& b) {
               : matmul(q, linalg_solve_triangular(turned(r), b, false, true, false));
 }
 
-// Of any rank: the solution of least length, by singular values. Those, and the rank, are one for
-// each matrix of `a`, however many right-hand sides its batch is broadcast to.
-Solution solve_any_rank(const Tensor& a, const Tensor& b, std::optional<double> given) {
+// The share of the largest singular value that smaller ones need to count.
+double threshold(const Tensor& a, std::optional<double> given) {
   const double epsilon = real_dtype(a.dtype()) == DType::Float32
                              ? std::numeric_limits<float>::epsilon()
                              : std::numeric_limits<double>::epsilon();
   const double usual = epsilon * static_cast<double>(std::max(rows_of(a), columns_of(a)));
-  const double rcond = given.value_or(usual) < 0 ? epsilon : given.value_or(usual);
+  return given.value_or(usual) < 0 ? epsilon : given.value_or(usual);
+}
+
+// By QR, where R shows that the matrices are far from losing rank: its condition is at most the
+// product of bounds of the largest singular values of R and of its inverse, each the fourth root of
+// the sum of the fourth powers of all. Without a solution where one of them is not.
+Solution solve_well_conditioned(const Tensor& a, const Tensor& b, double rcond) {
+  const bool tall = rows_of(a) >= columns_of(a);
+  const auto [q, r] = linalg_qr(tall ? a : turned(a), "reduced");
+  const int64_t rank = columns_of(r);
+  const auto bound = [](const Tensor& x) {
+    const Tensor squares = matmul(turned(x), x);
+    const Tensor sizes = squares.is_complex() ? abs(squares) : squares;
+    return sqrt(sqrt(sum(square(sizes), {-2, -1}, false, std::nullopt)));
+  };
+  const Tensor inverse = linalg_solve_triangular(r, eye(rank, a.options()), true, true, false);
+  const Tensor condition = mul(bound(r), bound(inverse));
+  if (!all(lt(mul(condition, Scalar(rcond)), Scalar(0.5))).item<bool>()) {
+    return {};
+  }
+  const Tensor x = tall ? linalg_solve_triangular(r, matmul(turned(q), b), true, true, false)
+                        : matmul(q, linalg_solve_triangular(turned(r), b, false, true, false));
+  return {x, {}, full_like(condition, Scalar(rank), TensorOptions(DType::Int64)), {}};
+}
+
+// Of any rank: the solution of least length, by singular values. Those, and the rank, are one for
+// each matrix of `a`, however many right-hand sides its batch is broadcast to.
+Solution solve_any_rank(const Tensor& a, const Tensor& b, double rcond) {
   const auto [u, s, vh] = linalg_svd(a, false);
   const Tensor kept = gt(s, mul(amax(s, {-1}, true), Scalar(rcond)));
   const Tensor inverted = masked_fill(reciprocal(s), logical_not(kept), Scalar(0));
@@ -122,7 +148,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_of(const Tensor& given_a, const
   } else if (name == "gels") {
     made.x = solve_full_rank(a, b);
   } else {
-    made = solve_any_rank(given_a, b, rcond);
+    const double least = threshold(a, rcond);
+    if (name == "gelsy" && !a.is_meta()) {
+      made = solve_well_conditioned(given_a, b, least);
+    }
+    if (!made.x.defined()) {
+      made = solve_any_rank(given_a, b, least);
+    }
   }
   const bool asked =
       rows_of(a) > n && name != "gelsy" && (name == "gels" || all_full(made.rank, n));

@@ -258,3 +258,21 @@ def test_triangular_systems_of_every_layout(n, count):
                 assert torch.allclose(triangle @ x, right, atol=1e-5)
             x = torch.linalg.solve_triangular(triangle, b.t(), upper=upper, left=False)
             assert torch.allclose(x @ triangle, b.t(), atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (40, 7), (7, 40), (3, 9, 5), (2, 3, 5, 9)])
+def test_least_squares_of_any_rank(shape):
+    torch.manual_seed(0)
+    b = torch.randn(*shape[:-1], 3, dtype=torch.float64)
+    a = torch.randn(*shape, dtype=torch.float64)
+    lost = a.clone()
+    lost[..., 1] = 2 * lost[..., 0]
+    lost[..., 1, :] = 0.5 * lost[..., 0, :]
+    scales = torch.logspace(0, -17, shape[-1], dtype=torch.float64)
+    least = min(shape[-2:])
+    for x, rank in ((a, least), (a * 1e-200, least), (lost, None), (a * scales, None)):
+        made = linalg.lstsq(x, b)
+        known = linalg.matrix_rank(x)
+        assert torch.equal(made.rank, known) and (rank is None or (known == rank).all())
+        assert torch.allclose(made.solution, linalg.pinv(x) @ b, rtol=1e-6)
+    assert linalg.lstsq(a, b, rcond=0.9).rank.max() < least
