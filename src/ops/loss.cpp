@@ -219,8 +219,29 @@ Tensor bce_of(const Tensor& self, const Tensor& target, const Tensor& weight, in
   return reduce_loss(weight.defined() ? mul(loss, weight) : loss, reduction);
 }
 
+// Logits and targets of two floating dtypes are taken together; the loss has that of the targets.
+void check_bce_with_logits(const Invocation& inv) {
+  const DType logits = inv.arguments[0].impl()->dtype;
+  const DType targets = inv.arguments[1].impl()->dtype;
+  if (!is_floating(logits)) {
+    fail(ErrorKind::NotImplemented, "", "\"log_sigmoid_cpu\" not implemented for '",
+         scalar_type_name(logits), "': binary_cross_entropy_with_logits expects floating logits");
+  }
+  if (!is_floating(targets)) {
+    fail(ErrorKind::Runtime, "binary_cross_entropy_with_logits", "result type ",
+         scalar_type_name(logits), " can't be cast to the desired output type ",
+         scalar_type_name(targets), ": expected floating targets");
+  }
+}
+
 Tensor bce_with_logits_of(const Tensor& self, const Tensor& target, const Tensor& weight,
                           const Tensor& pos_weight, int64_t reduction) {
+  if (self.dtype() != target.dtype()) {
+    const DType common = promote(self.dtype(), target.dtype());
+    const Tensor made = binary_cross_entropy_with_logits(to(self, common), to(target, common),
+                                                         weight, pos_weight, reduction);
+    return to(made, target.dtype());
+  }
   if (!weight.defined() && !pos_weight.defined()) {
     return reduce_loss(_bce_with_logits(self, target), reduction);
   }
@@ -409,7 +430,7 @@ RUSHLIGHT_OPERATORS(loss) {
       .doc("Binary cross entropy of logits, exact far from zero.")
       .composition(bce_with_logits_of)
       .node("BinaryCrossEntropyWithLogitsBackward0")
-      .check(expect_one_floating_dtype);
+      .check(check_bce_with_logits);
   op("_kl_div(Tensor self, Tensor target, bool log_target) -> Tensor", kInternal)
       .doc("target * (log(target) - self).")
       .elementwise(Rule::Promote, [](Elementwise& e) {

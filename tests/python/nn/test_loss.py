@@ -126,3 +126,20 @@ def test_gradient_of_ignored_targets_is_zero(shape):
     assert grad.equal(-kept.double())
     assert torch.autograd.gradcheck(run, (x,))
     assert torch.autograd.gradgradcheck(lambda t: run(t * t), (x,))
+
+
+@pytest.mark.parametrize("weights", [{}, {"weight": True}, {"pos_weight": True}])
+def test_logits_and_targets_of_two_dtypes(weights):
+    torch.manual_seed(0)
+    logits = torch.randn(5, requires_grad=True)
+    targets = torch.rand(5, dtype=torch.float64)
+    given = {name: torch.rand(5) for name in weights}
+    loss = F.binary_cross_entropy_with_logits(logits, targets, **given)
+    wide = {name: w.double() for name, w in given.items()}
+    expected = F.binary_cross_entropy_with_logits(logits.double(), targets, **wide)
+    assert loss.dtype is torch.float64
+    torch.testing.assert_close(loss, expected)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert gradient.dtype is torch.float32
+    torch.testing.assert_close(gradient, torch.autograd.grad(expected, logits)[0])
+    assert F.binary_cross_entropy_with_logits(logits, targets.half()).dtype is torch.float16
