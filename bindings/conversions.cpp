@@ -1,4 +1,5 @@
 // Tensor.to, type, cpu and the methods named after dtypes.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -64,6 +65,14 @@ class ToParser {
   }
 
   void keyword(std::string_view name, PyObject* object) {
+    constexpr std::array<std::string_view, 7> kNames = {
+        "non_blocking", "copy", "dtype", "device", "other", "memory_format", "layout"};
+    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+      fail(ErrorKind::Type, "", "to() got an unexpected keyword argument '", name, "'");
+    }
+    if ((name == "dtype" && wanted_.dtype) || (name == "device" && wanted_.device)) {
+      fail(ErrorKind::Type, "", "to() got multiple values for argument '", name, "'");
+    }
     if (object == Py_None) {
       return;
     }
@@ -81,8 +90,6 @@ class ToParser {
         invalid(object);
       }
       wanted_.format = format;
-    } else if (name != "layout") {
-      fail(ErrorKind::Type, "", "to() got an unexpected keyword argument '", name, "'");
     }
   }
 

@@ -80,6 +80,11 @@ bool to_named(PyObject* object, Named* named) {
     return true;
   }
   if (PyLong_Check(object) && !PyBool_Check(object)) {
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow != 0) {
+      fail(ErrorKind::Value, "", "Overflow when unpacking long long: no device has such an index");
+    }
     fail(ErrorKind::Runtime, "", "Cannot access accelerator device when none is available.");
   }
   return false;

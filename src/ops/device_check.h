@@ -1,7 +1,7 @@
 // Where the tensors of a call are: all on one device.
 #pragma once
 
-#include "ops/invocation.h"
+#include "ops/operator.h"
 
 namespace rushlight {
 

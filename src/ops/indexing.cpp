@@ -6,6 +6,7 @@
 #include "kernels/index_masked.h"
 #include "kernels/index_nonzero.h"
 #include "kernels/mask.h"
+#include "ops/device_check.h"
 #include "ops/gradient.h"
 #include "ops/indexing_space.h"
 #include "ops/operator.h"
@@ -146,6 +147,7 @@ void masked_fill_body(Invocation& inv) {
   const Tensor& mask = inv.arguments[1].tensor();
   const Scalar value = inv.arguments[2].to_scalar();
   check_fill_mask(self, mask, value);
+  common_device(inv);
   const IntList shape = broadcast_shapes(self.sizes(), mask.sizes(), "");
   if (inv.form == Form::Functional) {
     inv.results[0] = Value(make_tensor(shape, self.dtype(), self.device()));

@@ -367,7 +367,13 @@ RUSHLIGHT_OPERATORS(normalization) {
       .doc("Divides the last dimensions by their root mean square, then scales.")
       .composition(rms_norm_of)
       .node("MulBackward0")
-      .check(expect_floating);
+      .check([](const Invocation& inv) {
+        const DType dtype = inv.arguments[0].impl()->dtype;
+        if (!is_floating(dtype) && !is_complex(dtype)) {
+          fail(ErrorKind::NotImplemented, "", "\"rms_norm\" not implemented for '",
+               scalar_type_name(dtype), "': expected a floating-point input");
+        }
+      });
   op("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
      "float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
      kFunction)

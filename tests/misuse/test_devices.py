@@ -25,6 +25,7 @@ CALLS = {
     "mse_loss": lambda a: F.mse_loss(a(HERE), a(META)),
     "kl_div": lambda a: F.kl_div(a(META), a(HERE)),
     "cosine_similarity": lambda a: F.cosine_similarity(a(HERE), a(META)),
+    "masked_fill": lambda a: a(META).masked_fill(HERE > 0, 0.0),
     "prelu": lambda a: F.prelu(a(META), SQUARE[0]),
 }
 

@@ -37,6 +37,13 @@ def embedding(
 
     With `max_norm`, rows that are longer are scaled down in `weight` first.
     """
+    if not isinstance(weight, Tensor):
+        raise TypeError(
+            "embedding(): argument 'weight' (position 1) must be Tensor, not "
+            f"{type(weight).__name__}"
+        )
+    if weight.dim() != 2:
+        raise RuntimeError(f"embedding: 'weight' must be 2-D, got {weight.dim()}-D")
     if padding_idx is None:
         padding_idx = -1
     else:

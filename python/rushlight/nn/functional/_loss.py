@@ -29,7 +29,7 @@ def _broadcast(input: Tensor, target: Tensor) -> list[Tensor]:
 
 
 def _check_reduction(reduction: str) -> None:
-    if reduction not in ("none", "mean", "sum"):
+    if not isinstance(reduction, str) or reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
 
 

@@ -9,7 +9,7 @@ def get_enum(reduction: str) -> int:
     """The number of a reduction: none 0, mean 1, sum 2."""
     if reduction == "elementwise_mean":
         _warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
-    if reduction not in _NUMBERS:
+    if not isinstance(reduction, str) or reduction not in _NUMBERS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return _NUMBERS[reduction]
 

@@ -190,6 +190,17 @@ def pad_sequence(
         raise RuntimeError(
             f"Expected padding_side to be one of left or right, but got {padding_side}."
         )
+    if not isinstance(batch_first, bool):
+        raise TypeError(
+            "pad_sequence(): argument 'batch_first' (position 2) must be bool, not "
+            f"{type(batch_first).__name__}"
+        )
+    for number, sequence in enumerate(sequences):
+        if not isinstance(sequence, Tensor):
+            raise TypeError(
+                f"pad_sequence(): expected Tensor as element {number} in argument 'sequences', but "
+                f"got {type(sequence).__name__}"
+            )
     first = sequences[0]
     longest = max(sequence.size(0) for sequence in sequences)
     shape = (len(sequences), longest) if batch_first else (longest, len(sequences))
