@@ -50,6 +50,15 @@ bool by_pixels(const WindowProduct& product) {
   return product.out >= kFewest && (adjacent || (windows && !sparse));
 }
 
+// Whether windows cover what lies between them, so that pixels need not be sorted by steps.
+bool unsplit(const Convolution& problem) {
+  bool covers = true;
+  for (size_t d = 0; d < 3; ++d) {
+    covers = covers && problem.kernel[d] >= problem.stride[d];
+  }
+  return covers;
+}
+
 void run(const WindowProduct& product) {
   const bool flat = is_flat(product);
   if (product.in == 1 && product.out == 1 &&
@@ -99,18 +108,24 @@ void convolve(const Convolution& problem, const ImagesRef& input, const ImagesRe
     return direct::convolve(problem, input, weight, bias, output);
   }
   const auto& w = weight.strides;
-  run({problem.dtype,
-       problem.batch,
-       problem.groups,
-       problem.in_channels,
-       problem.out_channels,
-       problem.kernel,
-       problem.output,
-       windows,
-       input,
-       {weight.data, problem.out_channels * w[0], w[0], w[1], {w[2], w[3], w[4]}},
-       bias,
-       output});
+  const auto product = [&](const Windows& seen) -> WindowProduct {
+    return {problem.dtype,
+            problem.batch,
+            problem.groups,
+            problem.in_channels,
+            problem.out_channels,
+            problem.kernel,
+            problem.output,
+            seen,
+            input,
+            {weight.data, problem.out_channels * w[0], w[0], w[1], {w[2], w[3], w[4]}},
+            bias,
+            output};
+  };
+  if (windows.planes() > 1 && unsplit(problem) && by_pixels(product(windows))) {
+    return run(product(unsplit_windows_of(problem)));
+  }
+  run(product(windows));
 }
 
 void convolve_transposed(const Convolution& problem, const ImagesRef& output,

@@ -192,7 +192,7 @@ int64_t stretch_of(int64_t panel_bytes) {
   return std::min(kGemmDepth, kNearBytes / panel_bytes);
 }
 
-// Which taps of a grid see row (z, y) of it inside the source.
+// Which taps of a grid see the source from row (z, y) of the planes.
 std::vector<bool> taps_inside(const Windows& windows, const Borders& borders, const Grid& grid,
                               int64_t z, int64_t y) {
   const auto heights = static_cast<int64_t>(windows.starts[1].size());
@@ -238,7 +238,9 @@ Seen seen_by(const WindowProduct& product, const Grid& grid, int64_t pitch, int6
   std::vector<std::vector<bool>> masks;
   for (int64_t z = 0; z < grid.size[0]; ++z) {
     for (int64_t y = 0; y < grid.size[1]; ++y) {
-      const std::vector<bool> mask = taps_inside(product.windows, borders, grid, z, y);
+      const std::vector<bool> mask =
+          taps_inside(product.windows, borders, grid, z * product.windows.apart[0],
+                      y * product.windows.apart[1]);
       const auto found = std::find(masks.begin(), masks.end(), mask);
       made.kinds.push_back(static_cast<size_t>(found - masks.begin()));
       if (found == masks.end()) {
@@ -299,7 +301,10 @@ std::vector<PixelRun> runs_of(const Part<T>& part, int64_t first, int64_t number
     const auto kind = static_cast<size_t>(row % (size[0] * size[1]));
     PixelRun run{at, std::min(length, size[2] - g[2]), 0, 0,
                  &part.seen.rows[part.seen.kinds[kind]]};
-    run.source = image * part.pixels.image + part.product.windows.at(g) * part.pixels.pitch;
+    const Windows& windows = part.product.windows;
+    const Extent at_pixel{g[0] * windows.apart[0], g[1] * windows.apart[1],
+                          g[2] * windows.apart[2]};
+    run.source = image * part.pixels.image + windows.at(at_pixel) * part.pixels.pitch;
     run.target = (part.first_image + image) * strides[0];
     for (size_t d = 0; d < 3; ++d) {
       run.target += (part.grid.first[d] + g[d] * part.grid.step[d]) * strides[d + 2];
@@ -391,8 +396,9 @@ void multiply_pieces(const Part<T>& part, int64_t group, int64_t first, int64_t 
           const auto first_step = run.seen->starts[static_cast<size_t>(piece)];
           const auto last_step = run.seen->starts[static_cast<size_t>(piece) + 1];
           part.tools.pixels(run.length, n, last_step - first_step, pixels + run.source,
-                            part.pixels.pitch, run.seen->steps.data() + first_step, factors,
-                            chains + run.at * panel, at == start);
+                            part.pixels.pitch * product.windows.apart[2],
+                            run.seen->steps.data() + first_step, factors, chains + run.at * panel,
+                            at == start);
         }
       }
       if (start != 0) {

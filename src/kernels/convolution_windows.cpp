@@ -199,6 +199,27 @@ Windows windows_of(const Convolution& problem) {
   return made;
 }
 
+Windows unsplit_windows_of(const Convolution& problem) {
+  Windows made;
+  made.source = problem.input;
+  made.step = {1, 1, 1};
+  made.complete = true;
+  made.apart = problem.stride;
+  std::array<Seen, 3> seen;
+  for (size_t d = 0; d < 3; ++d) {
+    made.starts[d] = {-problem.padding[d]};
+    seen[d] = {0, problem.output[d], {}, {}, {}};
+    for (int64_t t = 0; t < problem.kernel[d]; ++t) {
+      seen[d].taps.push_back(t);
+      seen[d].planes.push_back(0);
+      seen[d].offsets.push_back(t * problem.dilation[d]);
+    }
+    made.size[d] = (problem.output[d] - 1) * problem.stride[d] + seen[d].offsets.back() + 1;
+  }
+  made.grids.push_back(combine(made, {1, 1, 1}, problem.kernel, seen[0], seen[1], seen[2]));
+  return made;
+}
+
 Windows transposed_windows_of(const Convolution& problem) {
   Windows made;
   made.source = problem.output;

@@ -30,6 +30,7 @@ struct Windows {
   Extent size;                                 // of a plane
   std::vector<Grid> grids;                     // results that see nothing are in none
   bool complete;                               // whether all results are in one
+  Extent apart{1, 1, 1};                       // neighbours of a grid in a plane: only for pixels
 
   int64_t plane() const { return count(size); }
   int64_t planes() const {
@@ -45,6 +46,8 @@ struct Windows {
 // Of the output over the input, and of the input over the output.
 Windows windows_of(const Convolution& problem);
 Windows transposed_windows_of(const Convolution& problem);
+// Of the output over the input, in one plane where neighbours lie steps apart.
+Windows unsplit_windows_of(const Convolution& problem);
 
 // Images that are laid out so.
 template <typename T>
