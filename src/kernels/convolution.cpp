@@ -122,8 +122,11 @@ void convolve(const Convolution& problem, const ImagesRef& input, const ImagesRe
             bias,
             output};
   };
-  if (windows.planes() > 1 && unsplit(problem) && by_pixels(product(windows))) {
-    return run(product(unsplit_windows_of(problem)));
+  if (windows.planes() > 1 && unsplit(problem)) {
+    const Windows whole = unsplit_windows_of(problem);
+    if (by_pixels(product(whole))) {
+      return run(product(whole));
+    }
   }
   run(product(windows));
 }
