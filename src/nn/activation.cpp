@@ -154,6 +154,25 @@ std::string HardtanhImpl::extra_repr() const {
              ", max_val=", python_text(options.max_val()), suffix(options.inplace()));
 }
 
+Tensor RReLUImpl::forward(const Tensor& input) {
+  const Scalar lower(options.lower()), upper(options.upper());
+  return options.inplace() ? Tensor(rrelu_(input, lower, upper, is_training()))
+                           : rrelu(input, lower, upper, is_training());
+}
+
+std::string RReLUImpl::extra_repr() const {
+  return cat("lower=", python_text(options.lower()), ", upper=", python_text(options.upper()),
+             suffix(options.inplace()));
+}
+
+Tensor Softmax2dImpl::forward(const Tensor& input) {
+  if (input.dim() != 3 && input.dim() != 4) {
+    fail(ErrorKind::Value, "", "Softmax2d: expected input to be 3D or 4D, got ", input.dim(),
+         "D instead");
+  }
+  return softmax(input, -3);
+}
+
 Tensor ThresholdImpl::forward(const Tensor& input) {
   const Scalar limit(options.threshold());
   const Scalar value(options.value());

@@ -1,5 +1,7 @@
 #include <rushlight/nn/container.h>
 
+#include "nn/text.h"
+
 namespace rushlight::nn {
 namespace {
 
@@ -41,6 +43,23 @@ std::shared_ptr<Module> ModuleListImpl::module_at(size_t i) const {
   const std::vector<std::shared_ptr<Module>> list = children();
   check_index("ModuleList", i, list.size());
   return list[i];
+}
+
+std::string ModuleListImpl::to_string() const {
+  const std::vector<std::shared_ptr<Module>> listed = children();
+  if (listed.empty()) {
+    return cat(name(), "()");
+  }
+  std::string lines;
+  for (size_t begin = 0, end = 0; begin < listed.size(); begin = end) {
+    const std::string text = listed[begin]->to_string();
+    for (end = begin + 1; end < listed.size() && listed[end]->to_string() == text; ++end) {
+    }
+    const std::string place = end == begin + 1 ? std::to_string(begin) : cat(begin, "-", end - 1);
+    const std::string count = end == begin + 1 ? "" : cat(end - begin, " x ");
+    lines += cat("\n  (", place, "): ", count, indented(text));
+  }
+  return cat(name(), "(", lines, "\n)");
 }
 
 ModuleDictImpl::ModuleDictImpl(

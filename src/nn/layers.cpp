@@ -20,7 +20,10 @@ int64_t checked_size(const char* layer, const char* option, int64_t size) {
 
 }  // namespace
 
-LinearImpl::LinearImpl(const LinearOptions& given) : TensorModule("Linear"), options(given) {
+LinearImpl::LinearImpl(const LinearOptions& given) : LinearImpl(given, "Linear") {}
+
+LinearImpl::LinearImpl(const LinearOptions& given, const char* name)
+    : TensorModule(name), options(given) {
   const int64_t in = checked_size("Linear", "in_features", options.in_features());
   const int64_t out = checked_size("Linear", "out_features", options.out_features());
   weight = register_parameter("weight", empty({out, in}));

@@ -6,22 +6,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "nn/text.h"
+
 namespace rushlight::nn {
 namespace {
 
 std::string joined(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : cat(prefix, ".", name);
-}
-
-std::string indented(const std::string& text) {
-  std::string out;
-  for (char letter : text) {
-    out += letter;
-    if (letter == '\n') {
-      out += "  ";
-    }
-  }
-  return out;
 }
 
 // "a.b.weight" as "a.b" and "weight".

@@ -28,4 +28,15 @@ std::string python_text(const std::vector<int64_t>& shape) {
   return out.append(shape.size() == 1 ? ",)" : ")");
 }
 
+std::string indented(const std::string& text) {
+  std::string out;
+  for (char letter : text) {
+    out += letter;
+    if (letter == '\n') {
+      out += "  ";
+    }
+  }
+  return out;
+}
+
 }  // namespace rushlight::nn

@@ -10,6 +10,8 @@ namespace rushlight::nn {
 
 std::string python_text(double value);
 std::string python_text(const std::vector<int64_t>& shape);  // "(3, 4)", "(3,)"
+// All lines but the first moved in by two.
+std::string indented(const std::string& text);
 inline const char* python_text(bool value) {
   return value ? "True" : "False";
 }

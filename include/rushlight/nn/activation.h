@@ -73,6 +73,7 @@ RUSHLIGHT_LAYER2(Softplus, double, beta, 1.0, double, threshold, 20.0);
 RUSHLIGHT_LAYER1(Softmax, std::optional<int64_t>, dim, std::nullopt);
 RUSHLIGHT_LAYER1(LogSoftmax, std::optional<int64_t>, dim, std::nullopt);
 RUSHLIGHT_LAYER1(Softmin, std::optional<int64_t>, dim, std::nullopt);
+RUSHLIGHT_LAYER0(Softmax2d);  // over the channels of (N, C, H, W) or (C, H, W)
 
 struct HardtanhOptions {
   RUSHLIGHT_ARG(double, min_val) = -1.0;
@@ -90,6 +91,22 @@ class RUSHLIGHT_API HardtanhImpl : public TensorModule {
   HardtanhOptions options;
 };
 RUSHLIGHT_MODULE(Hardtanh);
+
+struct RReLUOptions {
+  RUSHLIGHT_ARG(double, lower) = 1.0 / 8;
+  RUSHLIGHT_ARG(double, upper) = 1.0 / 3;
+  RUSHLIGHT_ARG(bool, inplace) = false;
+};
+
+// Leaky ReLU with a random slope in training.
+class RUSHLIGHT_API RReLUImpl : public TensorModule {
+ public:
+  explicit RReLUImpl(RReLUOptions options = {}) : TensorModule("RReLU"), options(options) {}
+  Tensor forward(const Tensor& input) override;
+  std::string extra_repr() const override;
+  RReLUOptions options;
+};
+RUSHLIGHT_MODULE(RReLU);
 
 struct ThresholdOptions {
   ThresholdOptions(double threshold, double value) : threshold_(threshold), value_(value) {}

@@ -54,6 +54,9 @@ class RUSHLIGHT_API ModuleListImpl : public Module {
     return cast<M>(module_at(i));
   }
 
+  // Neighbours that print the same are printed once, with their count.
+  std::string to_string() const override;
+
  private:
   std::shared_ptr<Module> module_at(size_t i) const;
 };

@@ -29,6 +29,9 @@ class RUSHLIGHT_API LinearImpl : public TensorModule {
   LinearOptions options;
   Tensor weight;  // (out_features, in_features)
   Tensor bias;    // (out_features), or undefined
+
+ protected:
+  LinearImpl(const LinearOptions& options, const char* name);
 };
 RUSHLIGHT_MODULE(Linear);
 

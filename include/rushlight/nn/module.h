@@ -68,7 +68,7 @@ class RUSHLIGHT_API Module : public std::enable_shared_from_this<Module> {
   void to(DType dtype);  // floating parameters and buffers only
   void apply(const std::function<void(Module&)>& function);
   virtual std::string extra_repr() const { return ""; }
-  std::string to_string() const;  // Python's repr
+  virtual std::string to_string() const;  // Python's repr
 
  protected:
   // For containers that may be refilled: puts `module` or `tensor` under `name`, new or not.

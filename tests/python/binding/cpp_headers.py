@@ -6,6 +6,7 @@ sees, not what the generator meant to write.
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import re
 from dataclasses import dataclass
@@ -78,9 +79,10 @@ def methods() -> dict[str, list[Declaration]]:
 ARGUMENT = re.compile(r"RUSHLIGHT_ARG\(([^()]*), (\w+)\)(?: = (.*))?;")
 OPTIONS = re.compile(r"struct (\w+)Options \{(.*?)\n\};", re.S)
 ONE_LINE = re.compile(r"^RUSHLIGHT_(?:LAYER|LOSS)\d\((\w+)(?:, (.*?))?\);", re.M | re.S)
-# A layer of a family that a template makes for each number of dimensions.
-OF_FAMILY = re.compile(r"^RUSHLIGHT_ND_LAYER\((\w+), (\w+), \d\);", re.M)
-OPTIONS_ALIAS = re.compile(r"^using (\w+)Options = (\w+)Options<\d>;", re.M)
+# A layer with the options of a family, and one whose only option is a whole number.
+OF_FAMILY = re.compile(r"^RUSHLIGHT_(?:ND_\w+|DROPOUT|UPSAMPLING)\((\w+), (\w+)", re.M)
+OF_INT = re.compile(r"^RUSHLIGHT_OF_INT\((\w+), (\w+)\);", re.M)
+OPTIONS_ALIAS = re.compile(r"^using (\w+)Options = (\w+)Options(?:<\d>)?;", re.M)
 MODULE = re.compile(r"^RUSHLIGHT_MODULE\((\w+)\);", re.M)
 OPTIMIZER = re.compile(
     r"^RUSHLIGHT_OPTIMIZER\((\w+)\);|^class RUSHLIGHT_API (\w+) : public Optimizer \{", re.M
@@ -97,12 +99,20 @@ def options(text: str) -> dict[str, list[Parameter]]:
         if "##" not in name:
             found[name] = [Parameter(*match) for match in ARGUMENT.findall(body)]
     for name, family in OF_FAMILY.findall(text) + OPTIONS_ALIAS.findall(text):
-        found[name] = found[family]
+        found[name] = found.get(family) or shared()[family]
+    for name, option in OF_INT.findall(text):
+        found[name] = [Parameter("int64_t", option, None)]
     for name, rest in ONE_LINE.findall(text):
         words = split_top(rest)
         triples = zip(words[0::3], words[1::3], words[2::3], strict=True)
         found[name] = [Parameter(*triple) for triple in triples]
     return found
+
+
+@functools.cache
+def shared() -> dict[str, list[Parameter]]:
+    """Options that layers of other headers take too."""
+    return options((SOURCE / "nn" / "layers.h").read_text())
 
 
 def layers() -> dict[str, list[Parameter]]:
@@ -112,7 +122,7 @@ def layers() -> dict[str, list[Parameter]]:
         text = path.read_text()
         given = options(text)
         names = set(MODULE.findall(text)) | {name for name, _ in ONE_LINE.findall(text)}
-        names |= {name for name, _ in OF_FAMILY.findall(text)}
+        names |= {name for name, _ in OF_FAMILY.findall(text) + OF_INT.findall(text)}
         found |= {name: given.get(name, []) for name in names}
     return found
 
