@@ -132,6 +132,9 @@ struct DataLoaderOptions {
   RUSHLIGHT_ARG(bool, drop_last) = false;
   RUSHLIGHT_ARG(std::optional<Generator>, generator) = std::nullopt;
   RUSHLIGHT_ARG(std::optional<int64_t>, prefetch_factor) = std::nullopt;
+
+ public:
+  DataLoaderOptions& workers(int64_t count) { return num_workers(count); }  // libtorch's name
 };
 
 namespace detail {
@@ -221,12 +224,5 @@ class DataLoader {
   DataLoaderOptions options_;
   std::shared_ptr<BatchSampler> batches_;
 };
-
-// A loader of a dataset that is given by value.
-template <typename D>
-auto make_data_loader(D dataset, const DataLoaderOptions& options = DataLoaderOptions()) {
-  using Sample = decltype(dataset.get(0));
-  return std::make_unique<DataLoader<Sample>>(std::make_shared<D>(std::move(dataset)), options);
-}
 
 }  // namespace rushlight::data

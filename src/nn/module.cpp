@@ -335,6 +335,19 @@ void Module::to(DType dtype) {
   }
 }
 
+void Module::to(Device device) {
+  for (const NamedTensors& tensors : {named_parameters(), named_buffers()}) {
+    for (const auto& [name, tensor] : tensors) {
+      if (tensor.device() != device) {
+        // The layers hold the same tensors, which cannot change their device.
+        fail(ErrorKind::NotImplemented, "to", "cannot move '", name, "' from ",
+             tensor.device().to_string(), " to ", device.to_string(),
+             tensor.is_meta() ? ": Cannot copy out of meta tensor; no data!" : "");
+      }
+    }
+  }
+}
+
 void Module::apply(const std::function<void(Module&)>& function) {
   for (const auto& [name, child] : children_) {
     child->apply(function);

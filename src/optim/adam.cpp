@@ -28,7 +28,7 @@ struct AdamRule : RuleDefaults {
   static void step(const std::vector<Slot>& slots, const Options& options) {
     TensorList params, grads, firsts, seconds, maxima, steps;
     for (const Slot& slot : slots) {
-      add_(slot["step"], 1);
+      advance(slot["step"]);
       params.push_back(as_real(slot.param));
       grads.push_back(as_real(slot.grad));
       firsts.push_back(as_real(slot["exp_avg"]));

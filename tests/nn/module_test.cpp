@@ -175,6 +175,14 @@ TEST(Module, ToChangesFloatingTensorsInPlace) {
   expect_error(ErrorKind::Type, "only accepts floating point", [&] { block->to(DType::Int64); });
 }
 
+TEST(Module, ToTakesTheDeviceThatItIsOn) {
+  const Block block;
+  block->to(Device(DeviceType::CPU));
+  EXPECT_TRUE(block->first->weight.is_cpu());
+  expect_error(ErrorKind::NotImplemented, "from cpu to meta",
+               [&] { block->to(Device(DeviceType::Meta)); });
+}
+
 TEST(Module, ApplyVisitsChildrenFirst) {
   const Block block;
   Names visited;

@@ -66,6 +66,8 @@ class RUSHLIGHT_API Module : public std::enable_shared_from_this<Module> {
   void zero_grad(bool set_to_none = true);
   void requires_grad_(bool on = true);
   void to(DType dtype);  // floating parameters and buffers only
+  // For programs that name their device: Error(NotImplemented) unless all tensors are there.
+  void to(Device device);
   void apply(const std::function<void(Module&)>& function);
   virtual std::string extra_repr() const { return ""; }
   virtual std::string to_string() const;  // Python's repr
