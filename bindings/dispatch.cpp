@@ -1,8 +1,10 @@
 // The dispatch door. Calls reach it below autograd, so gradient rules are seen as well.
 // Compositions go on: what they call is seen instead, unless the mode asks for whole operators
-// (`_pre_dispatch`).
+// (`_pre_dispatch`), or PyTorch has an operator of that name and nobody needs what is inside.
 #include "dispatch.h"
 
+#include <cctype>
+#include <string_view>
 #include <vector>
 
 #include "dispatch_call.h"
@@ -205,23 +207,57 @@ void open_kernel(Invocation& inv) {
   }
 }
 
-void dispatch_door(Invocation& inv) {
-  if (dispatch_state.disabled) {
-    pass(inv, kDispatchDoor);
-    return;
+// "MaxBackward1" is the node of max: letters and digits are the same up to "Backward".
+bool is_node_of(std::string_view node, std::string_view name) {
+  size_t at = 0;
+  for (char letter : name) {
+    if (letter == '_') {
+      continue;
+    }
+    if (at == node.size() || std::tolower(static_cast<unsigned char>(node[at])) != letter) {
+      return false;
+    }
+    ++at;
   }
+  return node.substr(at).starts_with("Backward");
+}
+
+// Whether somebody keeps or maps what a composition calls: then that has to be seen.
+bool is_followed_inside(const Invocation& inv) {
+  return (thread_state.grad_mode && any_requires_grad(inv)) ||
+         (thread_state.doors & kTransformDoor) != 0;
+}
+
+// A composition whose result has a node of its own name is one operator in PyTorch.
+bool stays_whole(const Invocation& inv) {
+  const char* node = inv.op->node_of(inv);
+  return node != nullptr && is_node_of(node, inv.op->name()) && !is_followed_inside(inv);
+}
+
+// Shows what a call is made of. False: it is to be shown itself.
+bool open_call(Invocation& inv) {
   const bool composition = inv.op->kind == Kind::Composition;
-  const bool opens = composition || inv.op->seen_as != nullptr;
-  if (opens && is_asked(inv) && !wants_whole()) {
-    composition ? open_composition(inv) : open_kernel(inv);
+  if (inv.op->seen_as != nullptr && !(composition && is_followed_inside(inv))) {
+    open_kernel(inv);
+    return true;
+  }
+  if (composition && !stays_whole(inv)) {
+    open_composition(inv);
+    return true;
+  }
+  return false;
+}
+
+void dispatch_door(Invocation& inv) {
+  if (dispatch_state.disabled || !is_asked(inv)) {
+    pass(inv, kDispatchDoor);
     return;
   }
-  if (!is_asked(inv)) {
-    pass(inv, kDispatchDoor);
+  if (!wants_whole() && open_call(inv)) {
     return;
   }
   GilAcquire lock;
-  Ref result = ask_all(describe(inv), classes_of(inv), composition);
+  Ref result = ask_all(describe(inv), classes_of(inv), inv.op->kind == Kind::Composition);
   take_results(inv, result.get());
 }
 

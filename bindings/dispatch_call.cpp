@@ -1,7 +1,9 @@
 #include "dispatch_call.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
+#include <tuple>
 
 #include "convert.h"
 #include "dispatch.h"
@@ -9,17 +11,31 @@
 namespace rushlight::python {
 namespace {
 
+// How a call is one of an overload of PyTorch's that the table's entry stands for as well.
+struct CallKind {
+  uint32_t numbers = 0;  // bit i: argument i, a tensor in the schema, is a number
+  int dims = 2;          // of overloads named "dims": 0 none are given, 1 one is, 2 otherwise
+  auto operator<=>(const CallKind&) const = default;
+};
+
 // rushlight.ops.aten.name.overload of an operator in a form; kept for ever.
-PyObject* function_of(const Operator& op, Form form) {
-  static std::map<std::pair<const Operator*, Form>, PyObject*> known;
-  PyObject*& found = known[{&op, form}];
+PyObject* function_of(const Operator& op, Form form, CallKind kind) {
+  static std::map<std::tuple<const Operator*, Form, CallKind>, PyObject*> known;
+  PyObject*& found = known[{&op, form, kind}];
   if (found == nullptr) {
     constexpr const char* kForms[] = {"functional", "inplace", "out"};
     Ref module = owned(PyImport_ImportModule("rushlight._ops"));
+    Ref numbers = owned(PyList_New(0));
+    for (size_t i = 0; i < op.schema.arguments.size(); ++i) {
+      if (i < 32 && (kind.numbers >> i & 1) != 0) {
+        Ref name = owned(PyUnicode_FromString(op.schema.arguments[i].name.c_str()));
+        check(PyList_Append(numbers.get(), name.get()));
+      }
+    }
     found = check(
-        PyObject_CallMethod(module.get(), "overload_of", "sss", op.schema.name.c_str(),
+        PyObject_CallMethod(module.get(), "overload_of", "sssOi", op.schema.name.c_str(),
                             op.schema.overload.empty() ? "default" : op.schema.overload.c_str(),
-                            kForms[static_cast<int>(form)]));
+                            kForms[static_cast<int>(form)], numbers.get(), kind.dims));
   }
   return found;
 }
@@ -30,6 +46,24 @@ Ref argument_object(const Value& value) {
   }
   Ref tuple = owned(wrap_tuple(value.tensors()));
   return owned(PySequence_List(tuple.get()));
+}
+
+// The number that stands in the place of a tensor, where PyTorch has an overload of numbers: as it
+// was given, or as the operand that was made of it. None where there is none.
+Value number_in_place(const Operator& op, const Argument& declared, const Value& value) {
+  const unsigned special = op.variants & (kNumbers | kAllNumbers | kInternal);
+  if (declared.type != SchemaType::Tensor || declared.list || special != kNumbers) {
+    return {};
+  }
+  if (!value.is_tensor()) {
+    return value;
+  }
+  const TensorImpl* impl = value.impl();
+  if (!impl->has(TensorImpl::kWrappedNumber) || impl->device.is_meta()) {
+    return {};
+  }
+  const DoorGuard unseen(0, kDispatchDoor);
+  return Value(value.tensor().item());
 }
 
 bool is_default(PyObject* given, const Argument& declared) {
@@ -50,9 +84,13 @@ DispatchCall describe(const Invocation& inv) {
   Ref list = owned(PyList_New(0));
   Ref kwargs = owned(PyDict_New());
   Py_ssize_t needed = 0;
+  CallKind kind;
   for (int i = 0; i < inv.argument_count; ++i) {
     const Argument& declared = inv.op->schema.arguments[static_cast<size_t>(i)];
-    Ref object = argument_object(inv.arguments[i]);
+    const Value number = number_in_place(*inv.op, declared, inv.arguments[i]);
+    const bool is_number = number.tag() != Value::Tag::None && i < 32;
+    kind.numbers |= is_number ? uint32_t{1} << i : 0;
+    Ref object = argument_object(is_number ? number : inv.arguments[i]);
     bool by_default = is_default(object.get(), declared);
     if (declared.keyword_only) {
       if (!by_default) {
@@ -64,6 +102,14 @@ DispatchCall describe(const Invocation& inv) {
     needed = by_default ? needed : PyList_GET_SIZE(list.get());
   }
   check(PyList_SetSlice(list.get(), needed, PyList_GET_SIZE(list.get()), nullptr));
+  if (inv.op->schema.overload == "dims") {
+    kind.dims = needed == 1 ? 0 : 2;
+    PyObject* dims = needed > 1 ? PyList_GET_ITEM(list.get(), 1) : Py_None;
+    if (PySequence_Check(dims) && PySequence_Size(dims) == 1) {
+      kind.dims = 1;
+      check(PyList_SetItem(list.get(), 1, check(PySequence_GetItem(dims, 0))));
+    }
+  }
   if (inv.form == Form::Out) {
     Ref out;
     if (inv.result_count == 1) {
@@ -76,7 +122,8 @@ DispatchCall describe(const Invocation& inv) {
     }
     check(PyDict_SetItemString(kwargs.get(), "out", out.get()));
   }
-  return {function_of(*inv.op, inv.form), owned(PyList_AsTuple(list.get())), std::move(kwargs)};
+  return {function_of(*inv.op, inv.form, kind), owned(PyList_AsTuple(list.get())),
+          std::move(kwargs)};
 }
 
 void DispatchClasses::add_object(PyObject* object) {

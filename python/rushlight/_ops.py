@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rushlight import _C
+from rushlight import _C, _overload_names
 
 if TYPE_CHECKING:
     from rushlight._library.function_schema import FunctionSchema
@@ -121,6 +121,8 @@ class OpOverload:
         overload = (
             "" if self._overload == "default" else self._packet._plain_overload(self._overload)
         )
+        special = _overload_names.forms(name).get(self._overload.removesuffix("_out"))
+        overload = overload if special is None else special.general
         kind = _kinds().get((name[:-1] if written else name, overload), "")
         found = [Tag.pt2_compliant_tag]
         if kind == "elementwise":
@@ -179,14 +181,17 @@ class OpOverloadPacket:
 
     def overloads(self) -> list[str]:
         """The names of the overloads."""
-        return _C._overload_names(self.__name__)
+        return [*_C._overload_names(self.__name__), *_overload_names.forms(self.__name__)]
 
     def __getattr__(self, overload: str) -> OpOverload:
         found = None
         if not overload.startswith("__"):
             found = _C._operator_overload(self.__name__, self._plain_overload(overload))
+        form = _overload_names.forms(self.__name__).get(overload.removesuffix("_out"))
         if found is not None:
             made = OpOverload(self, overload, *found)
+        elif form is not None:
+            made = self._special(overload, form)
         else:
             general = self._more_general(overload)
             if general is None:
@@ -196,6 +201,17 @@ class OpOverloadPacket:
             made = getattr(self, general)
         setattr(self, overload, made)
         return made
+
+    def _special(self, overload: str, form: _overload_names.Form) -> OpOverload:
+        """An overload for which one of the table's stands."""
+        call, text = _C._operator_overload(self.__name__, form.general)
+        if form.dims == 0:
+            call = functools.partial(call, **{form.number: None})
+        head, arguments = text.split("(", 1)
+        name = head.partition(".")[0]
+        named = name if overload == "default" else f"{name}.{overload}"
+        text = _overload_names.schema_of(f"{named}({arguments}", form)
+        return OpOverload(self, overload, call, text)
 
     def _more_general(self, overload: str) -> str | None:
         """The overload that also does what PyTorch has one of this name for, if any.
@@ -223,6 +239,8 @@ class OpOverloadPacket:
         return names[0] if overload == "out" else overload.removesuffix("_out")
 
     def _out_overload(self, overload: str) -> str:
+        if _overload_names.has_own_out(self.__name__, overload):
+            return f"{overload}_out"
         return "out" if overload == self.overloads()[0] else f"{overload}_out"
 
     def __call__(self, /, *args: object, **kwargs: object) -> object:
@@ -286,11 +304,17 @@ class _Namespace:
         return f"<module 'rushlight.ops.{self._name}'>"
 
 
-def overload_of(name: str, overload: str, form: str) -> OpOverload:
-    """The operator that a call of the table's is of: in-place forms are add_, out= forms .out."""
+def overload_of(
+    name: str, overload: str, form: str, numbers: list[str], dims: int = 2
+) -> OpOverload:
+    """The operator that a call of the table's is of: in-place forms are add_, out= forms .out.
+
+    numbers: the names of arguments that are numbers. dims: see _overload_names.Form.
+    """
     from rushlight import ops
 
     packet = getattr(ops.aten, f"{name}_" if form == "inplace" else name)
+    overload = _overload_names.name_of_call(packet.__name__, overload, numbers, dims)
     return getattr(packet, packet._out_overload(overload) if form == "out" else overload)
 
 

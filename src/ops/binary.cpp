@@ -337,6 +337,7 @@ RUSHLIGHT_OPERATORS(binary) {
         // The result has no gradient, not even one of zeros.
         return _div_rounded(untracked(self), untracked(other), "floor");
       })
+      .node("FloorDivideBackward0")  // seen whole: nothing inside has a gradient
       .casts_out();
   op("_remainder(Tensor self, Tensor other) -> Tensor", kInternal | kNumbers)
       .doc("self modulo other, without a check for zero.")

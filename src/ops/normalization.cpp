@@ -230,6 +230,13 @@ Tensor layer_norm_of(const Tensor& input, IntArrayRef shape, const Tensor& weigh
   return count == 1 ? out : reshape(out, input.sizes());
 }
 
+Tensor layer_norm_seen(const Tensor& input, IntArrayRef shape, const Tensor& weight,
+                       const Tensor& bias, double eps, bool) {
+  check_parameter_dtype("layer_norm", input.dtype(), weight);
+  check_parameter_dtype("layer_norm", input.dtype(), bias);
+  return std::get<0>(native_layer_norm(input, shape, weight, bias, eps));
+}
+
 // The squares are x^2, not |x|^2, as PyTorch has them: a function that is holomorphic in x.
 Tensor complex_rms_norm(const Tensor& input, IntArrayRef shape, const Tensor& weight, double eps) {
   IntList dims;
@@ -329,12 +336,14 @@ RUSHLIGHT_OPERATORS(normalization) {
      "float eps) -> (Tensor, Tensor, Tensor)",
      kFunction)
       .doc("layer_norm with the means and reciprocal deviations of the rows.")
-      .composition(native_layer_norm_of);
+      .composition(native_layer_norm_of)
+      .node("NativeLayerNormBackward0");
   op("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
      "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
      kFunction)
       .doc("Normalises the last dimensions to mean 0 and variance 1, then scales and shifts.")
       .composition(layer_norm_of)
+      .seen_as(layer_norm_seen)
       .node("NativeLayerNormBackward0")
       .check(expect_floating);
   rows(op("_rms_norm(Tensor self, Tensor? weight, float eps, int dim, bool keepdim) "

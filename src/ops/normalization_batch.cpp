@@ -163,6 +163,18 @@ Tensor batch_norm_of(const Tensor& given, const Tensor& weight, const Tensor& bi
   return normalize(wide, found, affine, eps, input.dtype());
 }
 
+// In training it moves the running statistics, which is seen step by step.
+Tensor batch_norm_seen(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                       const Tensor& running_mean, const Tensor& running_var, bool training,
+                       double momentum, double eps, bool enabled) {
+  if (training) {
+    return batch_norm_of(input, weight, bias, running_mean, running_var, training, momentum, eps,
+                         enabled);
+  }
+  return std::get<0>(
+      native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
+}
+
 Tensor instance_norm_of(const Tensor& given, const Tensor& weight, const Tensor& bias,
                         const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
                         double momentum, double eps, bool) {
@@ -232,6 +244,7 @@ RUSHLIGHT_OPERATORS(normalization_batch) {
      kFunction)
       .doc("Normalises each channel of (N, C, ...) over the batch, or by running statistics.")
       .composition(batch_norm_of)
+      .seen_as(batch_norm_seen)
       .node("NativeBatchNormBackward0");
   op("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
      "Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "

@@ -135,13 +135,15 @@ RUSHLIGHT_OPERATORS(normalization_native) {
      "SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
      kFunction)
       .doc("group_norm of (N, C, HxW) with the mean and reciprocal deviation of each group.")
-      .composition(group_norm_statistics);
+      .composition(group_norm_statistics)
+      .node("NativeGroupNormBackward0");
   op("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
      "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
      kFunction | kOut)
       .doc(
           "batch_norm with the mean and reciprocal deviation of each channel; empty in evaluation.")
       .composition(batch_norm_statistics)
+      .node("NativeBatchNormBackward0")
       .check(check_statistics_out);
   op("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, "
      "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) "

@@ -171,12 +171,14 @@ RUSHLIGHT_OPERATORS(reduction_extreme) {
       .composition([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) -> Tensor {
         return arg_whole(self, dim, keepdim, true);
       })
+      .node("ArgmaxBackward0")  // seen whole: nothing inside has a gradient
       .check(expect_not_bool);
   op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kFunction | kMethod | kOut)
       .doc("First position of the minimum, in the flattened tensor or along dim.")
       .composition([](const Tensor& self, std::optional<int64_t> dim, bool keepdim) -> Tensor {
         return arg_whole(self, dim, keepdim, false);
       })
+      .node("ArgminBackward0")  // seen whole: nothing inside has a gradient
       .check(expect_not_bool);
   op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
      kFunction | kMethod | kOut)

@@ -322,12 +322,14 @@ RUSHLIGHT_OPERATORS(sort_search) {
       .not_differentiable();
   op("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", kFunction | kMethod)
       .doc("How many elements along dimensions are not zero.")
-      .composition(count_nonzero_dims);
+      .composition(count_nonzero_dims)
+      .node("CountNonzeroBackward0");  // seen whole: nothing inside has a gradient
   op("count_nonzero(Tensor self, int? dim=None) -> Tensor", kFunction | kMethod)
       .doc("How many elements, or elements along a dimension, are not zero.")
       .composition([](const Tensor& self, std::optional<int64_t> dim) {
         return dim ? count_nonzero_dims(self, {*dim}) : sum(ne(self, Scalar(0)));
-      });
+      })
+      .node("CountNonzeroBackward1");
 }
 
 }  // namespace rushlight

@@ -107,7 +107,7 @@ def _log_softmax(self: Any, dim: int) -> Any:
 
 @register_decomposition(aten.rsub)
 def rsub(self: Any, other: Any, alpha: float = 1) -> Any:
-    return other - self * alpha
+    return torch.sub(other, self * alpha)
 
 
 @register_decomposition(aten.addcmul)

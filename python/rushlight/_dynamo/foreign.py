@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Callable
 
-from rushlight import _C, fx, ops
+from rushlight import _C, _ops, fx, ops
 from rushlight._dynamo import config, exc, segments
 from rushlight._subclasses.fake_tensor import FakeTensorMode
 
@@ -109,10 +109,16 @@ class _Builder:
     ) -> None:
         args, kwargs = self._arguments(declared)
         packet = getattr(ops.aten, name)
+        numbers = [
+            argument
+            for argument, _, kind, what, _ in declared
+            if kind == "constant" and isinstance(what, (bool, int, float, complex))
+        ]
         if form == "functional":
             if single and results[0] in self._nodes:
                 return  # a view that is there already
-            made = self._call(getattr(packet, overload), args, kwargs)
+            called = _ops.overload_of(name, overload, form, numbers)
+            made = self._call(called, args, kwargs)
             if single:
                 self._define(results[0], made)
                 return
