@@ -12,7 +12,7 @@ from rushlight._dynamo.exc import UserError, UserErrorType
 from rushlight._subclasses.fake_tensor import fake_meta
 from rushlight.export import _unify
 from rushlight.export._trace import TracedCall
-from rushlight.export.decomp_utils import CustomDecompTable
+from rushlight.export.decomp_utils import CustomDecompTable, default_decompositions
 from rushlight.export.dynamic_shapes import (
     AdditionalInputs,
     OpenSize,
@@ -225,12 +225,10 @@ def _run(exporter: _Exporter, sizes: list[OpenSize], ranges: dict, hinted: bool)
 
 def decomposed(program: ExportedProgram, table: Mapping[Any, Any] | None) -> ExportedProgram:
     """The program in the operators that compositions call, and those that the table gives."""
-    whole: bool | Callable[[Any], bool] = table is not None
+    whole: bool | Callable[[Any], bool] = True
+    table = default_decompositions() if table is None else table
     if isinstance(table, CustomDecompTable):
-        kept, functions = table._kept(), table._functions()
-        # What is opened anyway is not seen whole, which is cheaper.
-        whole = (lambda op: op not in kept) if kept or set(functions) & set(table) else False
-        table = functions
+        whole, table = table.copy()._opens, table._functions()
     args, kwargs = program.example_inputs
     module = program.module()
     module.__dict__["_program"] = _Unchecked(program)

@@ -6,7 +6,9 @@ included. The graph is of that call's shapes, numbers and branches.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 import operator
 import re
 from collections import Counter
@@ -14,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rushlight import _C, SymBool, SymFloat, SymInt, Tensor, fx, ops
+from rushlight._ops import OpOverload
 from rushlight._subclasses.fake_tensor import FakeTensorMode, fake_meta
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -137,10 +140,45 @@ class WholeOperatorsMode(ProxyTorchDispatchMode):
     ) -> Any:
         if self.opens is None or func in self.decompositions or not self.opens(func):
             return super().__torch_dispatch__(func, types, args, kwargs)
+        return self._open(func, args, kwargs or {})
+
+    def _open(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """Puts down what a call is made of; the call itself where that has names of our own."""
+        given = self.argument(args), self.argument(kwargs)
+        last = next(iter(reversed(self.graph.nodes)), None)
         inner = ProxyTorchDispatchMode(self.graph, self.constant, self.decompositions)
         inner._nodes, inner._memory, inner.modules = self._nodes, self._memory, self.modules
         with inner:
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **kwargs)
+        made = list(itertools.takewhile(lambda node: node is not last, reversed(self.graph.nodes)))
+        if any(_is_private(node.target) for node in made):
+            self._forget(made)
+            self._track_result(self.graph._call_operator(func, *given), result)
+        return result
+
+    def _forget(self, nodes: list[fx.Node]) -> None:
+        """Takes back the last nodes, the last first."""
+        gone = set(nodes)
+        for known in (self._nodes, self._memory):
+            for key in [key for key, (_, node) in known.items() if node in gone]:
+                del known[key]
+        for node in nodes:
+            self.graph.erase_node(node)
+
+
+# Operators whose names begin so and that PyTorch has.
+_SHARED = "softmax log_softmax to_copy unsafe_view reshape_alias conj".split()
+
+
+@functools.cache
+def _private_names() -> set[str]:
+    rows = [row["name"] for row in _C._operator_table() if "internal" in row["faces"]]
+    return {name for name in rows if name[0] == "_" and name[1:] not in _SHARED}
+
+
+def _is_private(target: Any) -> bool:
+    """Whether it is an operator that no program can know by its name."""
+    return isinstance(target, OpOverload) and target._opname in _private_names()
 
 
 def get_proxy_mode() -> ProxyTorchDispatchMode | None:
