@@ -3,6 +3,7 @@
 #include <zdict.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -14,6 +15,9 @@ namespace {
 
 // Objects are small and alike, so most of what repeats is found in what was seen before them.
 constexpr size_t kDictionarySize = 128 << 10;
+// A frame ends after so many objects, or bytes: a kernel waits for all of its frame.
+constexpr size_t kFrameObjects = 8;
+constexpr size_t kFrameBytes = 48 << 10;
 constexpr int kCompression = 22;  // the most that zstd does; reading takes no longer for it
 
 size_t checked(size_t result, const char* what) {
@@ -23,7 +27,9 @@ size_t checked(size_t result, const char* what) {
   return result;
 }
 
-std::string train(const std::map<uint64_t, std::string>& objects) {
+using Objects = std::vector<std::pair<uint64_t, std::string>>;
+
+std::string train(const Objects& objects) {
   std::string samples;
   std::vector<size_t> sizes;
   for (const auto& [key, object] : objects) {
@@ -47,7 +53,7 @@ class Compressor {
                     ZSTD_freeCDict),
         context_(ZSTD_createCCtx(), ZSTD_freeCCtx) {
     checked(ZSTD_CCtx_refCDict(context_.get(), dictionary_.get()), "dictionary");
-    // The entry tells the size, and there is one dictionary.
+    // The frame's entry tells the size, and there is one dictionary.
     checked(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_contentSizeFlag, 0), "parameter");
     checked(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_dictIDFlag, 0), "parameter");
   }
@@ -72,23 +78,52 @@ void append(std::string* image, const T& value) {
 
 }  // namespace
 
-std::string pack_image(const std::map<uint64_t, std::string>& objects) {
+std::string pack_image(const Objects& objects) {
   std::string dictionary = train(objects);
   Compressor compressor(dictionary);
-  uint64_t frames_at = sizeof(PackHeader) + objects.size() * sizeof(PackEntry) + dictionary.size();
-  std::string entries;
-  std::string frames;
+  std::vector<PackEntry> entries;
+  std::vector<PackFrame> frames;
+  std::string compressed;
+  std::string whole;
+  size_t begun = 0;  // the open frame's first entry
+  auto close = [&] {
+    std::string frame = compressor.compress(whole);
+    frames.push_back({static_cast<uint32_t>(compressed.size()), static_cast<uint32_t>(frame.size()),
+                      static_cast<uint32_t>(whole.size())});
+    compressed += frame;
+    whole.clear();
+    begun = entries.size();
+  };
   for (const auto& [key, object] : objects) {
-    std::string frame = compressor.compress(object);
-    append(&entries,
-           PackEntry{key, static_cast<uint32_t>(frames_at + frames.size()),
-                     static_cast<uint32_t>(frame.size()), static_cast<uint32_t>(object.size()), 0});
-    frames += frame;
+    bool full =
+        entries.size() - begun == kFrameObjects || whole.size() + object.size() > kFrameBytes;
+    if (full && entries.size() > begun) {
+      close();
+    }
+    entries.push_back({key, static_cast<uint32_t>(frames.size()),
+                       static_cast<uint32_t>(whole.size()), static_cast<uint32_t>(object.size()),
+                       0});
+    whole += object;
   }
+  if (entries.size() > begun) {
+    close();
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const PackEntry& a, const PackEntry& b) { return a.key < b.key; });
+  size_t frames_at = sizeof(PackHeader) + entries.size() * sizeof(PackEntry) +
+                     frames.size() * sizeof(PackFrame) + dictionary.size();
   std::string image;
-  append(&image, PackHeader{frames_at + frames.size(), static_cast<uint32_t>(objects.size()),
-                            static_cast<uint32_t>(dictionary.size())});
-  return image + entries + dictionary + frames;
+  append(&image, PackHeader{frames_at + compressed.size(), static_cast<uint32_t>(entries.size()),
+                            static_cast<uint32_t>(frames.size()),
+                            static_cast<uint32_t>(dictionary.size()), 0});
+  for (const PackEntry& entry : entries) {
+    append(&image, entry);
+  }
+  for (PackFrame frame : frames) {
+    frame.offset += static_cast<uint32_t>(frames_at);
+    append(&image, frame);
+  }
+  return image + dictionary + compressed;
 }
 
 }  // namespace rushlight

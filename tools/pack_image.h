@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace rushlight {
 
-// Objects by the keys of their kernels. Throws std::runtime_error where zstd refuses them.
-std::string pack_image(const std::map<uint64_t, std::string>& objects);
+// Objects with the keys of their kernels, no key twice; neighbours share frames, so what is alike
+// or used together should lie together. Throws std::runtime_error where zstd refuses them.
+std::string pack_image(const std::vector<std::pair<uint64_t, std::string>>& objects);
 
 }  // namespace rushlight

@@ -36,7 +36,12 @@ struct LevelName {
   std::string text;
 };
 
-using Kernels = std::map<uint64_t, loop::Kernel>;
+// By key, with its place among those that were collected.
+struct Collected {
+  loop::Kernel kernel;
+  size_t place;
+};
+using Kernels = std::map<uint64_t, Collected>;
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -89,7 +94,7 @@ Objects compile_share(const Kernels& kernels, const std::vector<uint64_t>& keys,
   for (uint64_t key : keys) {
     llvm::LLVMContext context;
     std::unique_ptr<llvm::Module> module =
-        codegen::lower(context, generator.machine(), {{&kernels.at(key), kSymbol}});
+        codegen::lower(context, generator.machine(), {{&kernels.at(key).kernel, kSymbol}});
     std::string object = generator.emit(*module);
     uint64_t size = object.size();
     content.append(reinterpret_cast<const char*>(&size), sizeof(size));
@@ -125,11 +130,17 @@ Share make_share(const Kernels& kernels, const LevelName& level, int number,
   return {compile_share(kernels, keys, level.level, path, title), true};
 }
 
-void write_pack(const Objects& objects, const LevelName& level, const std::string& directory) {
+// In the order of collection: kernels of one operator, which are alike, lie together.
+void write_pack(const Kernels& kernels, const Objects& objects, const LevelName& level,
+                const std::string& directory) {
+  std::vector<std::pair<uint64_t, std::string>> ordered(objects.size());
+  for (const auto& [key, object] : objects) {
+    ordered[kernels.at(key).place] = {key, object};
+  }
   codegen::Generator generator(level.level);
   write_file(
       directory + "/pack_" + level.text + ".o",
-      codegen::emit_constant(generator, "rushlight_pack_" + level.text, pack_image(objects)));
+      codegen::emit_constant(generator, "rushlight_pack_" + level.text, pack_image(ordered)));
 }
 
 Kernels collect() {
@@ -140,7 +151,7 @@ Kernels collect() {
       throw std::runtime_error(kernel.name + ": " + fault);
     }
     uint64_t key = loop::key(kernel);
-    kernels.emplace(key, std::move(kernel));
+    kernels.emplace(key, Collected{std::move(kernel), kernels.size()});
   }
   return kernels;
 }
@@ -195,7 +206,8 @@ int run(const std::string& directory, const std::vector<std::string>& names) {
     compiled += shares[i].compiled ? 1 : 0;
     objects[i / kShares].merge(shares[i].objects);
   }
-  share_out(levels.size(), [&](size_t i) { write_pack(objects[i], levels[i], directory); });
+  share_out(levels.size(),
+            [&](size_t i) { write_pack(kernels, objects[i], levels[i], directory); });
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   std::printf("kernel pack: %zu kernels, %zu levels, %d of %zu shares compiled in %.1f s\n",
               kernels.size(), levels.size(), compiled, shares.size(), time.count());

@@ -35,14 +35,16 @@ KernelPack::KernelPack(std::string_view image) : image_(image) {
     fail_as_damaged("it has no header");
   }
   std::memcpy(&header, image.data(), sizeof(header));
-  uint64_t tables =
-      sizeof(header) + uint64_t{header.count} * sizeof(PackEntry) + header.dictionary_size;
+  uint64_t tables = sizeof(header) + uint64_t{header.count} * sizeof(PackEntry) +
+                    uint64_t{header.frames} * sizeof(PackFrame) + header.dictionary_size;
   if (header.size != image.size() || tables > image.size()) {
     fail_as_damaged("it is cut short");
   }
   count_ = header.count;
+  frame_count_ = header.frames;
   entries_ = reinterpret_cast<const PackEntry*>(image.data() + sizeof(header));
-  dictionary_ = ZSTD_createDDict(entries_ + count_, header.dictionary_size);
+  frames_ = reinterpret_cast<const PackFrame*>(entries_ + count_);
+  dictionary_ = ZSTD_createDDict(frames_ + frame_count_, header.dictionary_size);
   context_ = ZSTD_createDCtx();
   RUSHLIGHT_ASSERT(dictionary_ != nullptr && context_ != nullptr);
 }
@@ -60,18 +62,35 @@ bool KernelPack::read(uint64_t key, std::string* object) const {
   if (found == last || found->key != key) {
     return false;
   }
-  if (found->offset > image_.size() || found->frame_size > image_.size() - found->offset) {
-    fail_as_damaged("an object lies outside of it");
-  }
-  object->resize(found->object_size);
   std::lock_guard lock(mutex_);
-  size_t got =
-      ZSTD_decompress_usingDDict(context_, object->data(), object->size(),
-                                 image_.data() + found->offset, found->frame_size, dictionary_);
-  if (got != found->object_size) {
-    fail_as_damaged(ZSTD_isError(got) ? ZSTD_getErrorName(got) : "an object has another size");
+  open_frame(found->frame);
+  if (found->begin > opened_.size() || found->size > opened_.size() - found->begin) {
+    fail_as_damaged("an object lies outside of its frame");
   }
+  object->assign(opened_, found->begin, found->size);
   return true;
+}
+
+// Kernels of one operator lie in one frame, and are often asked for one after the other.
+void KernelPack::open_frame(uint32_t number) const {
+  if (number == opened_number_) {
+    return;
+  }
+  if (number >= frame_count_) {
+    fail_as_damaged("an object is in no frame");
+  }
+  const PackFrame& frame = frames_[number];
+  if (frame.offset > image_.size() || frame.size > image_.size() - frame.offset) {
+    fail_as_damaged("a frame lies outside of it");
+  }
+  opened_number_ = UINT32_MAX;
+  opened_.resize(frame.whole_size);
+  size_t got = ZSTD_decompress_usingDDict(context_, opened_.data(), opened_.size(),
+                                          image_.data() + frame.offset, frame.size, dictionary_);
+  if (got != frame.whole_size) {
+    fail_as_damaged(ZSTD_isError(got) ? ZSTD_getErrorName(got) : "a frame has another size");
+  }
+  opened_number_ = number;
 }
 
 const KernelPack* kernel_pack(codegen::Level level) {
