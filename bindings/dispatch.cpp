@@ -250,6 +250,9 @@ bool open_call(Invocation& inv) {
 
 void dispatch_door(Invocation& inv) {
   if (dispatch_state.disabled || !is_asked(inv)) {
+    // Nor does anybody see what a composition calls with these tensors: it need not be opened
+    // because a class with a handler exists.
+    DoorGuard unseen(0, kDispatchDoor);
     pass(inv, kDispatchDoor);
     return;
   }

@@ -223,3 +223,19 @@ def test_compiled_functions_are_seen():
         made = compiled(x)
     assert mode.names() == ["add.Tensor", "sin.default"]
     torch.testing.assert_close(made, (x + 1).sin())
+
+
+def test_calls_that_nobody_sees_stay_as_they_were():
+    """A class with a handler exists from here on; calls without its tensors are not opened."""
+    x = torch.randn(2, 4, 3, 5).contiguous(memory_format=torch.channels_last)
+    before = torch.nn.functional.group_norm(x, 2)
+
+    class Seen(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    torch.ones(2).as_subclass(Seen)
+    after = torch.nn.functional.group_norm(x, 2)
+    assert after.stride() == before.stride() == x.stride()
+    assert after.equal(before)
