@@ -1,7 +1,9 @@
 """The data loader: batches, workers, errors."""
 
 import collections
+import gc
 import os
+import threading
 import time
 
 import pytest
@@ -185,3 +187,24 @@ def test_fixed_attributes():
 def test_data_that_cannot_travel_is_an_error():
     with pytest.raises((AttributeError, TypeError), match="Caught .* in DataLoader worker"):
         list(DataLoader(Squares(), num_workers=1, collate_fn=lambda batch: lambda: batch))
+
+
+def test_the_garbage_collector_may_run_in_a_thread_that_feeds_the_workers():
+    """Where it ends an iterator while that thread holds the lock of the iterator's queue."""
+    batches = iter(DataLoader(Squares(), num_workers=1))
+    next(batches)
+    lock, workers = batches._index_queues[0]._notempty, batches._workers
+    held, dropped = [batches], threading.Event()
+    del batches
+
+    def feed():
+        with lock:
+            held.clear()
+            gc.collect()
+        dropped.set()
+
+    threading.Thread(target=feed, daemon=True).start()
+    assert dropped.wait(4), "the iterator waits for a lock of its own thread"
+    for process in workers:
+        process.join(20)
+        assert process.exitcode == 0

@@ -6,6 +6,7 @@ import functools
 import itertools
 import os
 import queue
+import threading
 import time
 
 import rushlight as torch
@@ -103,6 +104,20 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         return self._fetcher.fetch(self._next_index())
 
 
+def _stop(done_event, index_queues: list, workers: list, result_queue) -> None:
+    """Tells workers to end, waits for them, and ends those that do not."""
+    done_event.set()
+    for indices in index_queues:
+        indices.put(None)
+    for process in workers:
+        process.join(timeout=worker.CHECK_INTERVAL)
+        if process.is_alive():
+            process.terminate()
+    for indices in index_queues:
+        indices.close()
+    result_queue.close()
+
+
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Loads batches ahead in worker processes; gives them in order unless the loader says
     otherwise.
@@ -123,6 +138,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._workers = []
         self._shutdown = False
         self._owner_process = os.getpid()
+        self._owner_thread = threading.get_ident()
         create = functools.partial(
             _DatasetKind.create_fetcher,
             loader._dataset_kind,
@@ -246,22 +262,25 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 data.reraise()
             return data
 
-    def _shutdown_workers(self) -> None:
-        if self._shutdown:
-            return
+    def _take_parts(self) -> tuple:
         self._shutdown = True
-        self._done_event.set()
-        for indices in self._index_queues:
-            indices.put(None)
-        for process in self._workers:
-            process.join(timeout=worker.CHECK_INTERVAL)
-            if process.is_alive():
-                process.terminate()
-        for indices in self._index_queues:
-            indices.close()
-        self._result_queue.close()
+        return self._done_event, self._index_queues, self._workers, self._result_queue
+
+    def _shutdown_workers(self) -> None:
+        if not self._shutdown:
+            _stop(*self._take_parts())
 
     def __del__(self) -> None:
         # A worker that was forked later has a copy of this object, but not its processes.
-        if getattr(self, "_owner_process", None) == os.getpid():
-            self._shutdown_workers()
+        if getattr(self, "_owner_process", None) != os.getpid() or self._shutdown:
+            return
+        parts = self._take_parts()
+        if threading.get_ident() == self._owner_thread:
+            _stop(*parts)
+            return
+        # The garbage collector runs in any thread: in one that feeds these very queues it would
+        # wait for itself, with the lock in its hand.
+        try:
+            threading.Thread(target=_stop, args=parts, daemon=True).start()
+        except RuntimeError:  # the interpreter ends, and the workers, which are daemons, with it
+            parts[0].set()
