@@ -185,6 +185,23 @@ Shared shared(IntArrayRef sizes, bool adjacent, int64_t groups) {
 // Arguments of _channel_normalized.
 enum Argument { kSelf, kMean, kRstd, kWeight, kBias, kDims, kEps, kGroups };
 
+// Calls from below have such arguments; the operator called by its name may have any.
+void check_lanes(Gradient& g, const Tensor& x) {
+  const IntArrayRef dims = g.ints(kDims);
+  const int64_t at = !dims.empty() && dims[0] == 1 ? 2 : 1;
+  if (dims.empty() || x.dim() <= at) {
+    fail(ErrorKind::Runtime, "_channel_normalized",
+         "expected self with a dimension of channels besides those of dim, got self of sizes ",
+         x.sizes(), " and dim=", dims);
+  }
+  const auto groups = static_cast<int64_t>(g.real(kGroups));
+  const int64_t channels = x.sizes()[static_cast<size_t>(at)];
+  if (groups > 0 && channels % groups != 0) {
+    fail(ErrorKind::Runtime, "_channel_normalized", "expected groups that divide ", channels,
+         " channels, got ", groups);
+  }
+}
+
 // The gradient in public operators, which may be differentiated: the statistics are functions of
 // the input.
 void open_gradient(Gradient& g) {
@@ -226,6 +243,7 @@ void open_gradient(Gradient& g) {
 }
 
 void normalized_gradient(Gradient& g) {
+  check_lanes(g, g.tensor(kSelf));
   if (thread_state.grad_mode) {
     open_gradient(g);
     return;

@@ -163,3 +163,15 @@ def test_gradients_of_other_layouts():
         one, none = torch.ones(4).double(), torch.zeros(4).double()
         plain(wanted, one, none, 0, 1e-5).pow(2).mean((2, 3)).sum().backward()
         assert torch.allclose(leaf.grad.double(), wanted.grad, atol=1e-5)
+
+
+def test_the_operator_called_alone_says_what_it_lacks():
+    run = torch.ops.aten._channel_normalized
+    flat = torch.randn(4, requires_grad=True)
+    one = torch.ones(())
+    with pytest.raises(RuntimeError, match="expected self with a dimension of channels"):
+        run(flat, one, one, None, None, [0], 1e-5, 0.0).sum().backward()
+    image = torch.randn(2, 5, 3, requires_grad=True)
+    moments = torch.ones(2, 5, 1)
+    with pytest.raises(RuntimeError, match="groups that divide 5 channels, got 2"):
+        run(image, moments, moments, None, None, [2], 1e-5, 2.0).sum().backward()
