@@ -48,7 +48,8 @@ void finish_rows(int64_t m, int64_t n, const BlockDone& done) {
 }
 
 // Whether matrices of type T are few numbers each, with nothing to do but to multiply them. Those
-// of C are vectors, at most, or columns that are.
+// of C are vectors, at most, or columns that are. Batches alone ask: the bits of one product are
+// the same whatever is done with it.
 template <typename T>
 bool is_small(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MutableMatrixRef& c,
               const GemmEpilogue& epilogue) {
@@ -80,9 +81,6 @@ void multiply_small(int64_t batch, const BatchStrides& strides, int64_t m, int64
 template <typename T>
 void multiply(int64_t m, int64_t n, int64_t k, const MatrixRef& a, const MatrixRef& b,
               const MutableMatrixRef& c, const GemmEpilogue& epilogue) {
-  if (is_small<T>(m, n, k, a, c, epilogue)) {
-    return multiply_small<T>(1, {}, m, n, k, a, b, c, epilogue.alpha);
-  }
   Product<T> product = {gemm_engine<T>(),
                         m,
                         n,

@@ -550,3 +550,12 @@ def test_modes_and_options():
         assert torch.compile(lambda x: x + 1, **arguments)(x).tolist() == [2, 2]
     assert "max_autotune" in torch._inductor.list_options()
     assert torch._inductor.list_mode_options()["default"] == {}
+
+
+@pytest.mark.parametrize("shapes", [((3,), (3,)), ((5, 16), (16, 1)), ((1, 4), (4, 1))])
+def test_small_products_have_the_same_bits_whatever_follows(shapes):
+    torch.manual_seed(0)
+    for _ in range(20):
+        a, b = (torch.randn(shape) for shape in shapes)
+        compiled = torch.compile(lambda a, b: torch.relu(a @ b) * 2 + 1)
+        assert compiled(a, b).equal(torch.relu(a @ b) * 2 + 1)
